@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# shellcheck shell=bash
+#
+# Completion of the pinhole command for bash. Subcommands, their options, files, and behind `call FILE` the functions
+# that the file exports, which it asks `pinhole functions` for.
+
+_pinhole() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=
+    if ((COMP_CWORD > 0)); then
+        previous=${COMP_WORDS[COMP_CWORD - 1]}
+    fi
+    COMPREPLY=()
+
+    # The words so far: the subcommand, and what stands behind its options. An option whose value is a word of its
+    # own takes that word along.
+    local subcommand='' file='' operands=0 index word skip=0
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        if ((skip)); then
+            skip=0
+            # Bash splits --option=value into three words.
+            if [[ $word == '=' ]]; then
+                skip=1
+            fi
+            continue
+        fi
+        if [[ -z $subcommand ]]; then
+            case $word in
+            --backend) skip=1 ;;
+            -*) ;;
+            *) subcommand=$word ;;
+            esac
+        elif ((operands == 0)) && [[ $word == --?* ]]; then
+            case $word in
+            --memory | --timeout | --env | --max-message | --host | --repeat | --backend) skip=1 ;;
+            esac
+        elif ((operands == 0)) && [[ $word == -- ]]; then
+            continue
+        else
+            if ((operands == 0)); then
+                file=$word
+            fi
+            ((operands += 1))
+        fi
+    done
+
+    case $previous in
+    --backend)
+        mapfile -t COMPREPLY < <(compgen -W 'auto kvm' -- "$current")
+        return
+        ;;
+    --memory | --timeout | --env | --max-message | --host | --repeat)
+        return
+        ;;
+    esac
+
+    if [[ -z $subcommand ]]; then
+        mapfile -t COMPREPLY < <(compgen -W 'run call functions doctor --backend --help --version' -- "$current")
+        return
+    fi
+
+    if ((operands == 0)) && [[ $current == -* ]]; then
+        local options='--help'
+        case $subcommand in
+        run) options+=' --memory --timeout --env --stdin --backend' ;;
+        call) options+=' --memory --timeout --max-message --host --raw --repeat --stats --backend' ;;
+        functions) options+=' --json' ;;
+        doctor) options+=' --json' ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
+        return
+    fi
+
+    case $subcommand in
+    call)
+        if ((operands == 1)); then
+            local names
+            names=$(_pinhole_functions "$file")
+            mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
+            return
+        fi
+        # @PATH gives an argument from a file.
+        if [[ $current == @* ]]; then
+            mapfile -t COMPREPLY < <(compgen -P @ -f -- "${current#@}")
+            return
+        fi
+        ;;
+    doctor) return ;;
+    functions)
+        if ((operands > 0)); then
+            return
+        fi
+        ;;
+    esac
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+}
+
+# The names of the exports of a file, nothing when there are none to be had.
+_pinhole_functions() {
+    pinhole functions --json "$1" 2>/dev/null |
+        python3 -c 'import json, sys; print("\n".join(f["name"] for f in json.load(sys.stdin)["exports"]))' 2>/dev/null
+}
+
+complete -F _pinhole pinhole

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Gets Debian packages that are only run as data, never installed: `fetch-data.sh NAME...`. Each is unpacked in
+# build/cache/NAME; what is there already is left alone.
+#
+#   busybox    build/cache/busybox/bin/busybox, a static program that knows nothing of pinhole
+#   kernel     build/cache/kernel/boot/vmlinuz-VERSION and build/cache/kernel/lib/modules/VERSION
+set -eu
+
+cd "$(dirname "$0")/.."
+cache=$PWD/build/cache
+
+# Which package holds NAME. The kernel's is the one that the package without a version depends on.
+find_package() {
+    case $1 in
+    busybox)
+        echo busybox-static
+        ;;
+    kernel)
+        apt-cache depends --important linux-image-amd64 |
+            sed -n 's/^ *|\{0,1\}Depends: \(linux-image-[0-9][^ ]*\).*/\1/p' | head -n 1
+        ;;
+    esac
+}
+
+update_lists() {
+    if [ "$(id -u)" -eq 0 ]; then
+        apt-get -q -o DPkg::Lock::Timeout=120 update >&2
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo apt-get -q -o DPkg::Lock::Timeout=120 update >&2
+    else
+        echo "fetch-data.sh: apt's lists lack this package, and neither root nor sudo to update them" >&2
+        return 1
+    fi
+}
+
+# As the caller: apt's own user cannot write below here.
+download() {
+    package=$(find_package "$1")
+    [ -n "$package" ] && apt-get -q -o APT::Sandbox::User=root download "$package" >&2
+}
+
+fetch() {
+    name=$1
+    case $name in
+    busybox | kernel) ;;
+    *)
+        echo "fetch-data.sh: nothing is known by the name '$name'" >&2
+        return 1
+        ;;
+    esac
+    if [ -d "$cache/$name" ]; then
+        return 0
+    fi
+    for tool in apt-get dpkg-deb; do
+        if ! command -v "$tool" >/dev/null 2>&1; then
+            echo "This system has no $tool. Unpack Debian 12's $name package below build/cache/$name." >&2
+            return 1
+        fi
+    done
+
+    # Unpacked beside its place and moved there at the end, so that what is there is whole.
+    mkdir -p "$cache"
+    work=$(mktemp -d "$cache/.$name.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    mkdir "$work/download" "$work/root"
+    chmod 755 "$work/root"
+    cd "$work/download"
+    if ! download "$name"; then
+        update_lists
+        download "$name"
+    fi
+    dpkg-deb -x ./*.deb "$work/root"
+    # Another call may have been faster.
+    if [ ! -d "$cache/$name" ]; then
+        mv -T "$work/root" "$cache/$name"
+    fi
+    cd "$cache"
+    rm -rf "$work"
+    trap - EXIT
+}
+
+for name in "$@"; do
+    fetch "$name"
+done
