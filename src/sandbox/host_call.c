@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Host functions: takes the guest's CALL frame, runs what was registered for it on this thread, and writes
+ * the answer into the host inbox.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sandbox/error.h"
+#include "sandbox/sandbox.h"
+
+struct allocation {
+    struct allocation *next;
+    max_align_t bytes[];
+};
+
+struct ph_host_call {
+    int32_t code;
+    char message[PH_ERROR_MESSAGE_MAX];
+    struct allocation *allocations;
+};
+
+void *ph_host_alloc(ph_host_call *call, size_t size) {
+    struct allocation *made = size <= SIZE_MAX - sizeof *made ? malloc(sizeof *made + size) : NULL;
+
+    if (!made)
+        return NULL;
+    made->next = call->allocations;
+    call->allocations = made;
+    return made->bytes;
+}
+
+static void free_allocations(ph_host_call *call) {
+    while (call->allocations) {
+        struct allocation *next = call->allocations->next;
+        free(call->allocations);
+        call->allocations = next;
+    }
+}
+
+ph_status ph_host_fail(ph_host_call *call, int32_t code, const char *format, ...) {
+    va_list arguments;
+
+    call->code = code;
+    va_start(arguments, format);
+    vsnprintf(call->message, sizeof call->message, format, arguments);
+    va_end(arguments);
+    return PH_E_HOST_FUNCTION;
+}
+
+static enum ph__frame_status answer(ph_sandbox *sandbox, const struct ph__frame *head, const ph_value *values,
+                                    size_t count) {
+    const struct ph__layout *layout = &sandbox->memory.layout;
+    return ph__frame_encode(ph__box(sandbox, PH__BOX_HOST_IN), layout->box_size, layout->max_message, head,
+                            values, count);
+}
+
+/* Tells the guest that the host function failed. A message that does not fit a tiny message limit is left
+ * out. */
+static void answer_error(ph_sandbox *sandbox, int32_t code, const char *message) {
+    const struct ph__frame head = {.kind = PH__FRAME_ERROR, .code = code};
+    const ph_value text = {.type = PH_STR, .str = message};
+    const ph_value none = {.type = PH_STR, .str = ""};
+
+    sandbox->host_function_failed = true;
+    sandbox->host_function_code = code;
+    if (answer(sandbox, &head, &text, 1) != PH__FRAME_OK)
+        answer(sandbox, &head, &none, 1);
+}
+
+static void answer_result(ph_sandbox *sandbox, const ph_function *import, const ph_value *result) {
+    const struct ph__frame head = {.kind = PH__FRAME_RESULT};
+    size_t count = import->signature.result == PH_VOID ? 0 : 1;
+    char message[PH_ERROR_MESSAGE_MAX];
+
+    if (result->type != import->signature.result) {
+        snprintf(message, sizeof message, "the host function `%s` changed the type of its result",
+                 import->name);
+        answer_error(sandbox, PH__CODE_HOST, message);
+    } else if (answer(sandbox, &head, result, count) != PH__FRAME_OK) {
+        snprintf(message, sizeof message, "the result of the host function `%s` is larger than %llu bytes",
+                 import->name, (unsigned long long)sandbox->memory.layout.max_message);
+        answer_error(sandbox, PH__CODE_TOO_LARGE, message);
+    }
+}
+
+static void run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
+    const ph_function *import = &sandbox->image->imports[index];
+    const struct ph__host_function *host = &sandbox->host_functions[index];
+    ph_host_call call;
+    ph_value result = {.type = import->signature.result};
+
+    call.code = PH__CODE_HOST;
+    call.message[0] = 0;
+    call.allocations = NULL;
+    uint64_t start = ph__clock_cycles();
+    ph_status status = host->function(host->context, &call, args, &result);
+    sandbox->stats.host_ns += ph__clock_cycles() - start; /* cycles; converted when asked for */
+    if (status == PH_OK)
+        answer_result(sandbox, import, &result);
+    else
+        answer_error(sandbox, call.code, call.message[0] ? call.message : ph_status_message(status));
+    free_allocations(&call);
+}
+
+ph_status ph__host_call_serve(ph_sandbox *sandbox) {
+    const ph_image *image = sandbox->image;
+    const struct ph__frame *frame = ph__frame_receive(sandbox);
+    ph_value args[PH_MAX_ARGS];
+
+    if (!frame || frame->kind != PH__FRAME_CALL)
+        return ph__fault_protocol(sandbox, "a host call without a frame");
+    uint32_t untrusted_index = frame->index;
+    if (untrusted_index >= image->import_entry_count)
+        return ph__fault_protocol(sandbox, "a host call of a function that is not imported");
+    uint32_t index = image->import_of_entry[untrusted_index];
+    const ph_signature *signature = &image->imports[index].signature;
+    if (!ph__frame_values(sandbox, signature->args, signature->count, args))
+        return ph__fault_protocol(sandbox, "the arguments of a host call do not match its signature");
+    sandbox->stats.host_calls++;
+    run(sandbox, index, args);
+    ph__answer(sandbox, 0);
+    return PH_OK;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * An opened image: what the ELF file says, copied and checked, and its loaded content in a sealed memfd that
+ * every sandbox maps copy-on-write. Immutable once opened, so it needs no lock; only the reference count
+ * changes.
+ */
+#ifndef PH_SANDBOX_IMAGE_H
+#define PH_SANDBOX_IMAGE_H
+
+#include <stdatomic.h>
+
+#include <pinhole/pinhole.h>
+
+#include "vm/elf.h"
+
+/* A run of pages with one protection: all of a segment, in whole pages. */
+struct ph__image_range {
+    uint64_t gva;
+    uint64_t size;
+    bool writable, executable;
+};
+
+/* A run of whole pages whose first content is in the memfd. What no extent covers is zero at start: a memfd
+ * holds file content only, since reading a hole of it would allocate memory for good. */
+struct ph__image_extent {
+    uint64_t gva;
+    uint64_t size;
+    uint64_t file_offset;
+};
+
+struct ph__symbol {
+    uint64_t address; /* load bias added */
+    uint64_t size;
+    uint32_t name; /* position in (symbol_names) */
+};
+
+struct ph_image {
+    atomic_size_t references;
+    char *name; /* the path, or what the caller called it */
+    uint32_t flags;
+
+    uint64_t gva; /* the span, in whole pages */
+    uint64_t size;
+    uint64_t entry;
+    uint64_t headers_gva;
+    uint32_t header_count;
+
+    uint32_t range_count;
+    struct ph__image_range ranges[PH__ELF_SEGMENTS_MAX];
+    uint32_t extent_count;
+    struct ph__image_extent extents[PH__ELF_SEGMENTS_MAX];
+    int content; /* memfd, sealed, CLOEXEC */
+
+    bool has_tables; /* linked with the guest library */
+    size_t export_count;
+    ph_function *exports; /* in the order of the table: a frame's index is the position here */
+    size_t import_count;
+    ph_function *imports; /* each name once */
+    size_t import_entry_count;
+    uint32_t *import_of_entry; /* a frame's index -> position in (imports) */
+    char *names;               /* what the names point into */
+
+    size_t symbol_count;
+    struct ph__symbol *symbols; /* functions, sorted by address */
+    char *symbol_names;
+};
+
+/* Another reference. */
+void ph__image_retain(ph_image *image);
+
+/* The function around (gva): its name, and in (*offset) the distance from its start. NULL when the symbol
+ * table has none that covers it. The name belongs to (image). */
+const char *ph__image_symbol(const ph_image *image, uint64_t gva, uint64_t *offset);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The inside of a sandbox, for the files of this folder. Life and calls of one micro-VM: nothing here knows
+ * what a vCPU runs on (vm/vcpu.h), and nothing outside looks in.
+ *
+ * The order of a call: acquire (busy, fork, state) -> window opens -> frame into the inbox -> enter (exits
+ * are served until the doorbell that is waited for) -> frame out of the outbox -> window closes -> release.
+ */
+#ifndef PH_SANDBOX_SANDBOX_H
+#define PH_SANDBOX_SANDBOX_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "abi/doorbell.h"
+#include "abi/frame.h"
+#include "sandbox/image.h"
+#include "sandbox/window.h"
+#include "vm/paging.h"
+#include "vm/vcpu.h"
+
+/* A host function as it was registered. */
+struct ph__host_function {
+    ph_host_fn function; /* NULL: not registered */
+    void *context;
+};
+
+struct ph_sandbox {
+    ph_image *image;
+    ph_config config; /* argv and envp point to copies */
+    struct ph__memory memory;
+    struct ph__vcpu *vcpu;
+    struct ph__host_function *host_functions; /* by import */
+
+    _Atomic ph_state state;
+    atomic_bool busy;
+    uint64_t owner; /* ph__process_id of the process that made it */
+    struct ph__window window;
+
+    ph_error error;        /* of the last failure */
+    char poisoned_by[256]; /* what later calls are told */
+
+    /* The last exception that was handed to the guest's own handler, for when that fails. */
+    struct ph__exit handled_exception;
+    struct ph__regs handled_regs;
+
+    /* The frame that was copied out of the outbox last: results point into it. */
+    uint8_t *received;
+    size_t received_capacity;
+    bool host_function_failed; /* during this call, and with which code */
+    int32_t host_function_code;
+
+    uint64_t clock_anchor; /* host TSC of the control page's clock */
+    uint64_t tsc_khz;
+    ph_stats stats;
+};
+
+/* sandbox.c: one thread at a time. acquire fails with PH_E_FORKED, PH_E_BUSY, PH_E_POISONED, PH_E_BROKEN or
+ * PH_E_STATE (the state is not (wanted)); every success needs a release. */
+ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *what);
+void ph__sandbox_release(ph_sandbox *sandbox);
+
+/* Ends the guest's life: the state becomes poisoned (or broken for a failure of the host side) and later
+ * calls are told why. Returns (status), which must be in the sandbox's error already. */
+ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status);
+
+/* enter.c: runs the vCPU and serves its exits until the doorbell (until) rings. PH_OK, or the status of what
+ * ended the guest, already recorded and poisoned. */
+ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until);
+
+/* receive.c: copies the frame in the outbox and returns its head, or NULL when it is no frame. */
+const struct ph__frame *ph__frame_receive(ph_sandbox *sandbox);
+/* Takes the (count) values of (types) from the received frame. */
+bool ph__frame_values(const ph_sandbox *sandbox, const ph_type *types, size_t count, ph_value *values);
+/* The message of a received ERROR frame, NULL if it has none. */
+const char *ph__frame_message(const ph_sandbox *sandbox);
+
+/* Boxes, by host address. */
+static inline uint8_t *ph__box(const ph_sandbox *sandbox, unsigned index) {
+    const struct ph__layout *layout = &sandbox->memory.layout;
+    return sandbox->memory.base + layout->messages.offset + index * layout->box_size;
+}
+#define PH__BOX_IN 0u
+#define PH__BOX_HOST_IN 1u
+#define PH__BOX_OUT 2u
+
+/* host_call.c: serves a HOST_CALL doorbell. PH_OK to go on. */
+ph_status ph__host_call_serve(ph_sandbox *sandbox);
+
+/* io.c: serve WRITE, READ and SLEEP. The answer goes into RAX. PH_OK to go on. */
+ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size);
+ph_status ph__io_read(ph_sandbox *sandbox, uint64_t stream, uint64_t size);
+ph_status ph__io_sleep(ph_sandbox *sandbox, uint64_t nanoseconds);
+
+/* protect.c: serves a PROTECT doorbell. */
+ph_status ph__protect_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size, uint64_t protection);
+
+/* fault.c: serves an exception: hands it to the guest's handler (PH_OK), or ends the guest. */
+ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit);
+/* Ends the guest for the exception that its handler could not be given. */
+ph_status ph__fault_unhandled(ph_sandbox *sandbox);
+/* Fills in rip and function of the sandbox's error from the vCPU's registers. */
+void ph__fault_locate(ph_sandbox *sandbox, uint64_t rip);
+/* The reasons that are no exception. */
+ph_status ph__fault_protocol(ph_sandbox *sandbox, const char *what);
+ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status);
+
+/* clock.c: host time-stamp counter, its conversion, and the control page's clock. */
+uint64_t ph__clock_cycles(void);
+uint64_t ph__clock_ns(const ph_sandbox *sandbox, uint64_t cycles);
+void ph__clock_renew(ph_sandbox *sandbox, uint64_t now);
+void ph__clock_init(ph_sandbox *sandbox);
+
+/* Answers the doorbell of the last exit. */
+static inline void ph__answer(ph_sandbox *sandbox, int64_t value) {
+    sandbox->vcpu->regs->rax = (uint64_t)value;
+    sandbox->vcpu->regs_changed = true;
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * The version of the library that is linked, which may be newer than the header a program was compiled with.
+ */
+
+__attribute__((visibility("default"))) const char *ph_version(void);
+
+const char *ph_version(void) {
+    return PH__PROJECT_VERSION;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Opening, marking and closing the window of a call (window.h), and the one signal that brings a vCPU back.
+ * Nothing in the path of ph_interrupt takes a lock or allocates: it is two atomic operations and two system
+ * calls.
+ */
+#include "sandbox/window.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sandbox/error.h"
+#include "vm/vcpu.h"
+
+/* The signal only has to arrive: KVM_RUN returns for it. */
+static void on_signal(int number) {
+    (void)number;
+}
+
+static int default_signal(void) {
+    return SIGRTMIN + 3;
+}
+
+static ph_status install_handler(int number, ph_error *error) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction old;
+    ph_status status = PH_OK;
+
+    sigemptyset(&action.sa_mask);
+    pthread_mutex_lock(&lock);
+    if (sigaction(number, NULL, &old) != 0)
+        status =
+            ph__error_set_system(error, PH_E_ARGUMENT, errno, "signal %d cannot interrupt a vCPU", number);
+    else if ((old.sa_flags & SA_SIGINFO) || (old.sa_handler != SIG_DFL && old.sa_handler != on_signal))
+        status =
+            ph__error_set(error, PH_E_SIGNAL_TAKEN,
+                          "signal %d already has a handler; choose another with interrupt_signal", number);
+    else if (old.sa_handler == SIG_DFL && sigaction(number, &action, NULL) != 0)
+        status =
+            ph__error_set_system(error, PH_E_ARGUMENT, errno, "signal %d cannot interrupt a vCPU", number);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+ph_status ph__window_init(struct ph__window *window, struct ph__vcpu *vcpu, int signal, ph_error *error) {
+    memset(window, 0, sizeof *window);
+    window->vcpu = vcpu;
+    window->signal = signal ? signal : default_signal();
+    return install_handler(window->signal, error);
+}
+
+void ph__window_destroy(struct ph__window *window) {
+    ph__timer_forget(window);
+}
+
+/* Whether this thread lets the signal through, asked once for each thread and signal. */
+static bool signal_blocked(int number) {
+    static _Thread_local uint64_t known_open;
+    sigset_t blocked;
+
+    if (known_open >> (number - 1) & 1)
+        return false;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1)
+        return true;
+    known_open |= 1ull << (number - 1);
+    return false;
+}
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error) {
+    if (signal_blocked(window->signal))
+        return ph__error_set(error, PH_E_SIGNAL_BLOCKED,
+                             "this thread blocks signal %d, so its calls could not be interrupted",
+                             window->signal);
+    uint64_t deadline = 0;
+    if (timeout_ns) {
+        uint64_t now = monotonic_ns();
+        deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+    }
+    atomic_store_explicit(&window->deadline_ns, deadline, memory_order_relaxed);
+    atomic_store_explicit(&window->thread, ph__process_thread(), memory_order_relaxed);
+    uint32_t closed = atomic_load_explicit(&window->word, memory_order_relaxed);
+    /* Publishes deadline and thread to whoever sees this window open. */
+    atomic_store_explicit(&window->word, closed + PH__WINDOW_STEP + PH__WINDOW_OPEN, memory_order_release);
+    if (!timeout_ns)
+        return PH_OK;
+    ph_status status = ph__timer_arm(window, deadline, timeout_ns, error);
+    if (status != PH_OK)
+        ph__window_close(window);
+    return status;
+}
+
+uint32_t ph__window_close(struct ph__window *window) {
+    uint32_t word = atomic_load_explicit(&window->word, memory_order_relaxed);
+    uint32_t closed;
+
+    do
+        closed = word & ~(PH__WINDOW_OPEN | PH__WINDOW_MARKS);
+    while (!atomic_compare_exchange_weak_explicit(&window->word, &word, closed, memory_order_acq_rel,
+                                                  memory_order_relaxed));
+    return word & PH__WINDOW_MARKS;
+}
+
+void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
+    pid_t thread = atomic_load_explicit(&window->thread, memory_order_relaxed);
+
+    uint32_t expected = seen;
+
+    /* A window that has been closed, and perhaps opened again, has another word: the mark then goes nowhere.
+     */
+    while (!atomic_compare_exchange_weak(&window->word, &expected, expected | mark)) {
+        if ((expected & ~PH__WINDOW_MARKS) != (seen & ~PH__WINDOW_MARKS))
+            return;
+    }
+    window->vcpu->backend->kick(window->vcpu);
+    syscall(SYS_tgkill, getpid(), thread, window->signal);
+}
+
+void ph__window_sleep(struct ph__window *window, uint64_t ns) {
+    uint64_t end = ns < UINT64_MAX - monotonic_ns() ? monotonic_ns() + ns : UINT64_MAX;
+    uint32_t word;
+
+    while (!((word = atomic_load(&window->word)) & PH__WINDOW_MARKS)) {
+        uint64_t now = monotonic_ns();
+        if (now >= end)
+            return;
+        uint64_t left = end - now;
+        struct timespec timeout = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        /* A mark changes the word, so that the kernel refuses to wait; the signal ends a wait under way. */
+        syscall(SYS_futex, &window->word, FUTEX_WAIT_PRIVATE, word, end == UINT64_MAX ? NULL : &timeout, NULL,
+                0);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * What is in memory when a vCPU starts: the monitor blob and the descriptor tables. The same for every
+ * sandbox.
+ */
+#ifndef PH_VM_BOOT_H
+#define PH_VM_BOOT_H
+
+#include "abi/monitor.h"
+#include "vm/memory.h"
+
+/* Positions on the page at PH__TABLES_GPA. */
+#define PH__GDT_OFFSET 0x000u
+#define PH__GDT_SIZE 56u /* null, four segments, and two slots for the TSS descriptor */
+#define PH__IDT_OFFSET 0x100u
+#define PH__IDT_SIZE (32u * 16u)
+#define PH__TSS_OFFSET 0x400u
+#define PH__TSS_SIZE (104u + PH__TSS_BITMAP_SIZE)
+#define PH__TSS_BITMAP_SIZE 16u /* ports below 120, and the byte of ones that must follow */
+
+/* The monitor's header: its offsets are checked once, when this is first asked for. */
+const struct ph__monitor_header *ph__monitor(void);
+
+/* Copies monitor and descriptor tables into (memory). */
+void ph__boot_write(struct ph__memory *memory);
+
+/* A zeroed copy of the monitor's state, read from hostile memory. */
+struct ph__monitor_state *ph__monitor_state(const struct ph__memory *memory);
+
+#endif

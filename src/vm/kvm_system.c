@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Asks KVM what it can do and decides what a guest's processor shows (kvm_system.h). Facts of the KVM
+ * interface are from the kernel's Documentation/virt/kvm/api.rst, CPUID leaves from the Intel SDM, volume 2,
+ * CPUID.
+ */
+#include "vm/kvm_system.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "sandbox/error.h"
+
+/* State components (SDM volume 1, chapter 13.1): x87, SSE, AVX, and the three of AVX-512. No AMX: its 8 KiB
+ * must be asked for by the host process. */
+#define XCR0_BASIC 0x3ull
+#define XCR0_AVX 0x4ull
+#define XCR0_AVX512 0xe0ull
+
+ph_status ph__kvm_open(int *file, ph_error *error) {
+    *file = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    if (*file >= 0)
+        return PH_OK;
+    int number = errno;
+    const char *advice = "see `pinhole doctor`";
+    if (number == ENOENT)
+        advice = "there is no KVM here; on bare metal load kvm_intel or kvm_amd, in a container pass "
+                 "--device /dev/kvm";
+    else if (number == EACCES || number == EPERM)
+        advice = "this user may not use it; join the group that owns it (often `kvm`) and log in again";
+    return ph__error_set_system(error, PH_E_BACKEND, number, "cannot open /dev/kvm (%s)", advice);
+}
+
+/* What every VM needs. */
+static const struct {
+    unsigned long capability;
+    int least;
+    const char *name;
+} needed[] = {
+    {KVM_CAP_USER_MEMORY, 1, "KVM_CAP_USER_MEMORY"},
+    {KVM_CAP_IMMEDIATE_EXIT, 1, "KVM_CAP_IMMEDIATE_EXIT"},
+    {KVM_CAP_XCRS, 1, "KVM_CAP_XCRS"},
+    {KVM_CAP_XSAVE, 1, "KVM_CAP_XSAVE"},
+    {KVM_CAP_SYNC_REGS, KVM_SYNC_X86_REGS, "KVM_CAP_SYNC_REGS"},
+};
+
+static ph_status check_capabilities(int file, ph_error *error) {
+    if (ioctl(file, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+        return ph__error_set(error, PH_E_BACKEND, "/dev/kvm does not speak version %d of its interface",
+                             KVM_API_VERSION);
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (ioctl(file, KVM_CHECK_EXTENSION, needed[i].capability) < needed[i].least)
+            return ph__error_set(error, PH_E_BACKEND, "KVM here lacks %s: Linux 4.17 or newer is needed",
+                                 needed[i].name);
+    }
+    return PH_OK;
+}
+
+static bool is_leaf(const struct kvm_cpuid_entry2 *entry, uint32_t function, uint32_t index) {
+    return entry->function == function && entry->index == index;
+}
+
+/* Clears what a guest has no use for, so that it neither tries nor depends on it: nested virtualization,
+ * enclaves, processor trace, protection keys, AMX, and a local APIC's timer. PVM does not enforce this, other
+ * KVMs do. */
+static void filter_entry(struct kvm_cpuid_entry2 *entry, uint64_t xcr0) {
+    if (is_leaf(entry, 1, 0))
+        entry->ecx &= ~(1u << 5 | 1u << 21 | 1u << 24); /* VMX, x2APIC, TSC deadline */
+    else if (is_leaf(entry, 7, 0)) {
+        entry->ebx &= ~(1u << 2 | 1u << 25);             /* SGX, processor trace */
+        entry->ecx &= ~(1u << 3 | 1u << 4);              /* PKU, OSPKE */
+        entry->edx &= ~(1u << 22 | 1u << 24 | 1u << 25); /* AMX */
+    } else if (is_leaf(entry, 0xd, 0)) {
+        entry->eax &= (uint32_t)xcr0;
+        entry->edx = 0;
+    } else if (entry->function == 0xd && entry->index == 1) {
+        entry->ecx = entry->edx = 0; /* no supervisor state */
+    } else if (entry->function == 0xd && entry->index < 64 && !(xcr0 >> entry->index & 1)) {
+        entry->eax = entry->ebx = entry->ecx = entry->edx = 0;
+    } else if (is_leaf(entry, 0x80000001, 0))
+        entry->ecx &= ~(1u << 2); /* SVM */
+    else if (entry->function == 0x12 || entry->function == 0x14 || entry->function == 0x1d ||
+             entry->function == 0x1e || entry->function == 0x8000000a)
+        entry->eax = entry->ebx = entry->ecx = entry->edx = 0; /* details of the above */
+}
+
+/* KVM's paravirtual leaves: a guest that sees them may use MSRs and hypercalls that are not there. */
+static bool is_paravirtual(const struct kvm_cpuid_entry2 *entry) {
+    return entry->function >= 0x40000000 && entry->function < 0x50000000;
+}
+
+static uint64_t choose_xcr0(const struct kvm_cpuid2 *cpuid) {
+    uint64_t offered = 0;
+
+    for (uint32_t i = 0; i < cpuid->nent; i++)
+        if (is_leaf(&cpuid->entries[i], 0xd, 0))
+            offered = cpuid->entries[i].eax;
+    uint64_t xcr0 = XCR0_BASIC | (offered & XCR0_AVX);
+    if ((xcr0 & XCR0_AVX) && (offered & XCR0_AVX512) == XCR0_AVX512)
+        xcr0 |= XCR0_AVX512;
+    return xcr0;
+}
+
+/* The monitor sets FS with wrfsbase. KVM on PVM hides the bit but runs the instruction, so the processor is
+ * asked as well; where KVM really refuses, it refuses CR4.FSGSBASE at the start. */
+static bool has_fsgsbase(const struct kvm_cpuid2 *cpuid) {
+    uint32_t eax, ebx = 0, ecx, edx;
+
+    for (uint32_t i = 0; i < cpuid->nent; i++)
+        if (is_leaf(&cpuid->entries[i], 7, 0) && (cpuid->entries[i].ebx & 1))
+            return true;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & 1);
+}
+
+/* QEMU's emulated SVM looks for the I/O bitmap only in a TSS of type 9, "available", where hardware holds 11,
+ * "busy". KVM on SVM takes 9 and reads it back as 11; VMX refuses 9. So ask who is below. */
+static bool runs_in_qemu_emulation(void) {
+    uint32_t eax, ebx, ecx, edx;
+    __cpuid(0x40000000, eax, ebx, ecx, edx);
+    return ebx == 0x54474354 && ecx == 0x43544743 && edx == 0x47435447; /* "TCGTCGTCGTCG" */
+}
+
+static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *error) {
+    struct kvm_cpuid2 *cpuid = &system->cpuid.head;
+
+    cpuid->nent = PH__CPUID_MAX;
+    if (ioctl(file, KVM_GET_SUPPORTED_CPUID, cpuid) < 0)
+        return ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_SUPPORTED_CPUID failed");
+    if (!has_fsgsbase(cpuid))
+        return ph__error_set(error, PH_E_BACKEND,
+                             "the processor has no FSGSBASE instructions (Ivy Bridge and newer have)");
+    system->xcr0 = choose_xcr0(cpuid);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cpuid->nent; i++) {
+        if (is_paravirtual(&cpuid->entries[i]))
+            continue;
+        cpuid->entries[kept] = cpuid->entries[i];
+        filter_entry(&cpuid->entries[kept++], system->xcr0);
+    }
+    cpuid->nent = kept;
+    return PH_OK;
+}
+
+ph_status ph__kvm_system(int file, const struct ph__kvm_system **result, ph_error *error) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct ph__kvm_system system;
+    static bool known;
+    ph_status status = PH_OK;
+
+    pthread_mutex_lock(&lock);
+    if (!known) {
+        status = check_capabilities(file, error);
+        if (status == PH_OK)
+            status = ask_cpuid(file, &system, error);
+        if (status == PH_OK) {
+            system.vcpu_mapping_size = ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
+            system.tss_type_available = runs_in_qemu_emulation();
+            if (system.vcpu_mapping_size < (int)sizeof(struct kvm_run))
+                status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
+        }
+        known = status == PH_OK;
+    }
+    pthread_mutex_unlock(&lock);
+    *result = &system;
+    return status;
+}

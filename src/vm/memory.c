@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Lays out and maps guest memory (memory.h). The sandbox calls it once at creation; nothing here knows of a
+ * vCPU. Everything is mapped lazily and without reserving swap: a page costs memory when somebody touches it.
+ */
+#include "vm/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "abi/frame.h"
+#include "sandbox/error.h"
+
+static uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+static struct ph__region region_after(const struct ph__region *before, uint64_t gva, uint64_t size) {
+    return (struct ph__region){.offset = before->offset + before->size, .gva = gva, .size = size};
+}
+
+/* Page tables that a VM can need at the most: one for each 2 MiB that may be split into single pages, one for
+ * each GiB above them, and the few at the top. */
+static uint64_t page_tables_size(uint64_t memory, uint64_t window) {
+    uint64_t bytes = memory + window;
+    uint64_t leaves = bytes / PH__LARGE_PAGE_SIZE + 4;
+    uint64_t directories = bytes / (1ull << 30) + 8;
+    return round_up((leaves + directories + 8) * PH__PAGE_SIZE, PH__LARGE_PAGE_SIZE);
+}
+
+static uint64_t default_stack(uint64_t memory) {
+    uint64_t eighth = memory / 8 / PH__LARGE_PAGE_SIZE * PH__LARGE_PAGE_SIZE;
+    uint64_t stack = eighth < PH__STACK_DEFAULT ? eighth : PH__STACK_DEFAULT;
+    return stack ? stack : PH__LARGE_PAGE_SIZE;
+}
+
+ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph__layout *layout,
+                             ph_error *error) {
+    const uint64_t large = PH__LARGE_PAGE_SIZE;
+    uint64_t memory = request->memory ? request->memory : PH__MEMORY_DEFAULT;
+    uint64_t max_message = request->max_message ? request->max_message : PH__MESSAGE_DEFAULT;
+
+    if (memory > PH__MEMORY_MAX)
+        return ph__error_set(error, PH_E_ARGUMENT, "memory of %llu bytes is more than the limit of %llu",
+                             (unsigned long long)memory, PH__MEMORY_MAX);
+    if (max_message > PH__MESSAGE_MAX)
+        return ph__error_set(error, PH_E_ARGUMENT, "a message limit of %llu bytes is more than %llu",
+                             (unsigned long long)max_message, PH__MESSAGE_MAX);
+    if (request->stack > memory)
+        return ph__error_set(error, PH_E_ARGUMENT, "a stack of %llu bytes does not fit into memory of %llu",
+                             (unsigned long long)request->stack, (unsigned long long)memory);
+
+    memory = round_up(memory, large);
+    uint64_t image = round_up(request->image_size, large);
+    uint64_t stack = request->stack ? round_up(request->stack, large) : default_stack(memory);
+    uint64_t least = image + stack + large;
+    if (memory < least)
+        return ph__error_set(
+            error, PH_E_ARGUMENT,
+            "memory of %llu MiB is too small: the image and its stack need at least %llu MiB",
+            (unsigned long long)(memory >> 20), (unsigned long long)(least >> 20));
+    uint64_t arena = memory - image - stack;
+
+    uint64_t box = round_up(max_message + PH__FRAME_OVERHEAD, PH__PAGE_SIZE);
+    uint64_t messages = round_up(3 * box, large);
+    uint64_t bookkeeping = round_up(arena / PH__PAGE_SIZE / 4, large);
+    uint64_t tables = page_tables_size(memory, 2 * large + messages + bookkeeping);
+
+    *layout = (struct ph__layout){.box_size = box, .max_message = max_message};
+    layout->system = (struct ph__region){.offset = 0, .gva = PH__WINDOW_GVA, .size = PH__SYSTEM_SIZE};
+    layout->page_tables = region_after(&layout->system, PH__WINDOW_GVA + PH__SYSTEM_SIZE, tables);
+    layout->messages = region_after(&layout->page_tables, layout->page_tables.gva + tables, messages);
+    layout->bookkeeping = region_after(&layout->messages, layout->messages.gva + messages, bookkeeping);
+    layout->image = region_after(&layout->bookkeeping, request->image_gva, image);
+    layout->image.size = request->image_size;
+
+    uint64_t arena_gva = round_up(request->image_gva + request->image_size, large);
+    struct ph__region image_slot = {.offset = layout->image.offset, .size = image};
+    layout->arena = region_after(&image_slot, arena_gva, arena);
+    layout->stack = region_after(&layout->arena, arena_gva + arena + large, stack);
+    layout->size = layout->stack.offset + stack;
+
+    if (layout->stack.gva + stack > PH__WINDOW_GVA)
+        return ph__error_set(error, PH_E_ARGUMENT,
+                             "the image lies so high that %llu MiB of memory do not fit above it",
+                             (unsigned long long)(memory >> 20));
+    return PH_OK;
+}
+
+static ph_status map_failed(ph_error *error, const char *what) {
+    int number = errno;
+    ph_status status = number == ENOMEM ? PH_E_MEMORY : PH_E_SYSTEM;
+    return ph__error_set_system(error, status, number, "mapping %s failed", what);
+}
+
+static bool map_fixed(void *address, uint64_t size, int flags, int file, uint64_t file_offset) {
+    return mmap(address, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file,
+                (off_t)file_offset) != MAP_FAILED;
+}
+
+ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *layout, int content,
+                         const struct ph__file_extent *extents, size_t count, ph_error *error) {
+    ph_status status = PH_OK;
+
+    *memory = (struct ph__memory){.layout = *layout};
+    memory->base =
+        mmap(NULL, layout->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory->base == MAP_FAILED) {
+        memory->base = NULL;
+        return map_failed(error, "guest memory");
+    }
+
+    memory->host_written =
+        mmap(NULL, PH__HOST_WRITTEN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory->host_written == MAP_FAILED) {
+        memory->host_written = NULL;
+        status = map_failed(error, "the control page");
+        goto unmap;
+    }
+    /* mremap of a shared mapping with an old size of 0 makes a second mapping of the same pages (mremap(2)).
+     */
+    uint8_t *control = memory->base + PH__CONTROL_GPA;
+    if (mremap(memory->host_written, 0, PH__HOST_WRITTEN_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, control) ==
+            MAP_FAILED ||
+        mprotect(control, PH__HOST_WRITTEN_SIZE, PROT_READ) != 0) {
+        status = map_failed(error, "the control page");
+        goto unmap;
+    }
+
+    /* Shared, so that boxes are never counted as pages that a snapshot must copy back. */
+    if (!map_fixed(memory->base + layout->messages.offset, layout->messages.size, MAP_SHARED | MAP_ANONYMOUS,
+                   -1, 0)) {
+        status = map_failed(error, "the message boxes");
+        goto unmap;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!map_fixed(memory->base + extents[i].offset, extents[i].size, MAP_PRIVATE, content,
+                       extents[i].file_offset)) {
+            status = map_failed(error, "the image");
+            goto unmap;
+        }
+    }
+    /* A child must not see, let alone copy, guest memory. */
+    if (madvise(memory->base, layout->size, MADV_DONTFORK) != 0 ||
+        madvise(memory->host_written, PH__HOST_WRITTEN_SIZE, MADV_DONTFORK) != 0) {
+        status = map_failed(error, "guest memory outside children");
+        goto unmap;
+    }
+    return PH_OK;
+
+unmap:
+    ph__memory_unmap(memory, false);
+    return status;
+}
+
+void ph__memory_unmap(struct ph__memory *memory, bool forked) {
+    if (!forked) {
+        if (memory->host_written)
+            munmap(memory->host_written, PH__HOST_WRITTEN_SIZE);
+        if (memory->base)
+            munmap(memory->base, memory->layout.size);
+    }
+    memory->host_written = NULL;
+    memory->base = NULL;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * One vCPU, whatever runs it: the interface of a backend. Nothing of a particular hypervisor shows here.
+ *
+ * A vCPU is always seen from ring 3: (regs) are the guest's registers where its own code stands, also while
+ * an exception is reported, and changing them moves the guest's own code. How ring 0 is entered and left is
+ * the backend's business.
+ *
+ * Threads: one at a time, but for kick, which any thread and any signal handler may call.
+ */
+#ifndef PH_VM_VCPU_H
+#define PH_VM_VCPU_H
+
+#include "abi/monitor.h"
+#include "vm/memory.h"
+
+#define PH__BACKEND_VERSION 1u
+
+/* Why the vCPU came back. */
+enum ph__exit_kind {
+    PH__EXIT_DOORBELL,  /* (operation); arguments and answer in the registers */
+    PH__EXIT_EXCEPTION, /* (vector, error_code, address): ring 3 raised it; (regs) are at the instruction */
+    PH__EXIT_KICKED,    /* kick was called, or a signal came; nothing is lost, run again to go on */
+    PH__EXIT_PROTOCOL,  /* an exit that no honest guest makes; (what) says which */
+    PH__EXIT_MEMORY,    /* a store to memory that the guest may not write, past its page tables */
+    PH__EXIT_SHUTDOWN,  /* triple fault: the processor was reset, (regs) mean nothing */
+    PH__EXIT_FAILED,    /* the backend failed; (what) says how, (system_error) is errno or 0 */
+};
+
+struct ph__exit {
+    enum ph__exit_kind kind;
+    uint32_t operation;
+    uint32_t vector;
+    uint32_t error_code;
+    uint64_t address;
+    bool in_ring0; /* the exception came from ring 0 itself, or regs of a double fault: there is no way on */
+    int system_error;
+    const char *what; /* a constant */
+};
+
+struct ph__vcpu;
+
+struct ph__vcpu_options {
+    struct ph__memory *memory;
+    ph_diagnostics_fn diagnostics;
+    void *diagnostics_context;
+};
+
+/* A backend: constant, shared by its vCPUs. (version) is PH__BACKEND_VERSION of the header that it was built
+ * with. */
+struct ph__backend {
+    uint32_t version;
+    const char *name;
+
+    /* Makes a VM with one vCPU over (options)'s memory, whose page tables, tables and monitor are in place.
+     * start must follow. PH_E_BACKEND when this machine cannot. */
+    ph_status (*create)(const struct ph__vcpu_options *options, struct ph__vcpu **vcpu, ph_error *error);
+
+    /* Frees the vCPU. (forked): in a child of the process that made it. */
+    void (*destroy)(struct ph__vcpu *vcpu, bool forked);
+
+    /* Sets the processor state of a new vCPU to that of a program about to start, with the general registers
+     * (regs). Once for each vCPU. */
+    ph_status (*start)(struct ph__vcpu *vcpu, const struct ph__regs *regs, ph_error *error);
+
+    /* Runs until something happens, with (vcpu)->regs if they were marked as changed. */
+    void (*run)(struct ph__vcpu *vcpu, struct ph__exit *exit);
+
+    /* Stores (count) entries of the poke list into the page tables and flushes the translations. Only between
+     * a doorbell's exit and the next run. */
+    ph_status (*poke)(struct ph__vcpu *vcpu, uint32_t count, ph_error *error);
+
+    /* Makes the run under way, or else the next one, come back with PH__EXIT_KICKED. Async-signal-safe. A run
+     * on another thread needs that thread's signal too: see sandbox/interrupt.c. */
+    void (*kick)(struct ph__vcpu *vcpu);
+
+    /* Takes an earlier kick back. */
+    void (*unkick)(struct ph__vcpu *vcpu);
+};
+
+/* What every backend's vCPU begins with. */
+struct ph__vcpu {
+    const struct ph__backend *backend;
+    struct ph__regs *regs;
+    bool regs_changed;  /* the caller sets it when it has changed (regs); run clears it */
+    uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond */
+    int64_t tsc_offset; /* guest TSC minus host TSC */
+};
+
+extern const struct ph__backend ph__backend_kvm;
+
+#endif
