@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * A whole database engine as a guest: the system's SQLite over a database in memory, which lives as long as the
+ * sandbox. Errors of SQL are guest errors, with SQLite's code and message.
+ */
+#include <string.h>
+
+#include <pinhole/guest.h>
+#include <sqlite3.h>
+
+#include "json.h"
+
+static sqlite3 *database;
+
+static void database_open(void) {
+    int code = sqlite3_open(":memory:", &database);
+
+    if (code != SQLITE_OK)
+        ph_abort(code, "cannot open the database: %s", sqlite3_errstr(code));
+}
+PH_INIT(database_open);
+
+static void value_write(struct json *json, sqlite3_stmt *statement, int column) {
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        json_integer(json, sqlite3_column_int64(statement, column));
+        break;
+    case SQLITE_FLOAT:
+        json_real(json, sqlite3_column_double(statement, column));
+        break;
+    case SQLITE_TEXT: {
+        const unsigned char *text = sqlite3_column_text(statement, column);
+        json_string(json, text, (size_t)sqlite3_column_bytes(statement, column));
+        break;
+    }
+    case SQLITE_BLOB: {
+        const void *blob = sqlite3_column_blob(statement, column);
+        json_base64(json, blob, (size_t)sqlite3_column_bytes(statement, column));
+        break;
+    }
+    default:
+        json_raw(json, "null");
+    }
+}
+
+static void row_write(struct json *json, sqlite3_stmt *statement) {
+    int count = sqlite3_column_count(statement);
+
+    json_raw(json, "{");
+    for (int column = 0; column < count; column++) {
+        const char *name = sqlite3_column_name(statement, column);
+        if (column > 0)
+            json_raw(json, ",");
+        json_string(json, name, name ? strlen(name) : 0);
+        json_raw(json, ":");
+        value_write(json, statement, column);
+    }
+    json_raw(json, "}");
+}
+
+static _Noreturn void fail(void) {
+    ph_fail(sqlite3_errcode(database), "%s", sqlite3_errmsg(database));
+}
+
+/* Runs (statement) to its end. Its rows become (json)'s text, if it is of a kind that has rows. */
+static void statement_run(sqlite3_stmt *statement, struct json *json) {
+    bool has_rows = sqlite3_column_count(statement) > 0;
+    const char *separator = "";
+    int code;
+
+    if (has_rows) {
+        json->size = 0;
+        json_raw(json, "[");
+    }
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        json_raw(json, separator);
+        row_write(json, statement);
+        separator = ",";
+    }
+    if (code != SQLITE_DONE)
+        fail();
+    if (has_rows)
+        json_raw(json, "]");
+}
+
+/* A call that failed left its statement open. */
+static void statements_finalize(void) {
+    sqlite3_stmt *statement;
+
+    while ((statement = sqlite3_next_stmt(database, NULL)))
+        sqlite3_finalize(statement);
+}
+
+/* Runs the statements in (sql). Gives the rows of the last one that is a query as an array of objects. */
+static const char *query(const char *sql) {
+    struct json json = {0};
+
+    statements_finalize();
+    json_raw(&json, "[]");
+    while (*sql) {
+        sqlite3_stmt *statement;
+        if (sqlite3_prepare_v2(database, sql, -1, &statement, &sql) != SQLITE_OK)
+            fail();
+        if (!statement) /* a comment or nothing */
+            continue;
+        statement_run(statement, &json);
+        sqlite3_finalize(statement);
+    }
+    return json.text;
+}
+PH_EXPORT(query, PH_STR, PH_STR);

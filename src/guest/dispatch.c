@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The loop in which a guest waits for calls. The doorbell that hands over one call's result is also the one that
+ * returns with the next call in the inbox, so a call costs one exit.
+ */
+#include "internal.h"
+
+static struct ph__init *inits;
+static struct ph__init **inits_tail = &inits;
+
+void ph__init_add(struct ph__init *init) {
+    *inits_tail = init;
+    inits_tail = &init->next;
+}
+
+/* Says in the outbox that the result of (entry) does not fit. */
+static void too_large_send(const struct ph__control *control, const struct ph__function_entry *entry,
+                           const ph_value *result) {
+    struct ph__error error;
+    size_t size = result->type == PH_STR ? strlen(result->str) : result->bytes.size;
+
+    ph__error_set(&error, PH_GUEST_E_TOO_LARGE,
+                  "the result of %s has %zu bytes, more than the message limit of %llu", ph__entry_name(entry), size,
+                  (unsigned long long)control->max_message);
+    ph__error_send(control, &error);
+}
+
+/* Makes the call in the inbox, and leaves its RESULT or ERROR frame in the outbox. */
+static void call_serve(const struct ph__control *control) {
+    static const struct ph__frame result_head = {.kind = PH__FRAME_RESULT};
+    const void *inbox = (const void *)control->inbox_gva;
+    const struct ph__frame *head = inbox;
+    const size_t export_count = (size_t)(ph__exports_end - ph__exports);
+    ph_type types[PH_MAX_ARGS];
+    ph_value args[PH_MAX_ARGS];
+    ph_value result;
+
+    if (head->kind != PH__FRAME_CALL || head->index >= export_count)
+        ph_abort(PH_GUEST_E_PROTOCOL, "the inbox holds no call of this program");
+    const struct ph__function_entry *entry = &ph__exports[head->index];
+    for (unsigned i = 0; i < entry->count; i++)
+        types[i] = (ph_type)entry->args[i];
+    if (ph__frame_decode(inbox, control->box_size, types, entry->count, args) != PH__FRAME_OK)
+        ph_abort(PH_GUEST_E_PROTOCOL, "the arguments of %s are malformed", ph__entry_name(entry));
+
+    if (ph__guard_call(ph__entry_thunk(entry), args, &result) != 0) {
+        ph__error_send(control, ph__error_thrown());
+    } else {
+        result.type = (ph_type)entry->result;
+        if (ph__frame_encode((void *)control->outbox_gva, control->box_size, control->max_message, &result_head,
+                             &result, entry->result != PH_VOID) != PH__FRAME_OK)
+            too_large_send(control, entry, &result);
+    }
+    ph__error_message_clear();
+    ph__arena_reset();
+}
+
+int ph_serve(void) {
+    static const char native[] = "This program serves calls in a pinhole sandbox and does nothing by itself. Try:"
+                                 " pinhole functions FILE; pinhole call FILE FUNCTION [ARG...]\n";
+    static bool serving;
+    const struct ph__control *control = ph__control_find();
+
+    if (!control) {
+        (void)!write(2, native, sizeof native - 1);
+        return 1;
+    }
+    if (control->abi_version != ph__note.abi_version)
+        ph_abort(PH_GUEST_E_PROTOCOL, "the host speaks version %u of the protocol, this program %u",
+                 control->abi_version, ph__note.abi_version);
+    if (serving)
+        ph_abort(PH_GUEST_E_PROTOCOL, "ph_serve was called while it runs");
+    serving = true;
+
+    for (const struct ph__init *init = inits; init; init = init->next)
+        init->run();
+    ph__error_message_clear();
+    ph__arena_reset();
+
+    ph__doorbell_ring(PH__DOORBELL_READY, 0, 0, 0);
+    for (;;) {
+        call_serve(control);
+        ph__doorbell_ring(PH__DOORBELL_RETURN, 0, 0, 0);
+    }
+}
