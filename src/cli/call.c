@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * `pinhole call`: calls one function of a guest with JSON values and prints its result.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/constants.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/streams.h"
+#include "vm/memory.h"
+
+static const char help[] =
+    "usage: pinhole call [OPTION]... FILE FUNCTION [ARG...]\n"
+    "\n"
+    "Calls FUNCTION of the guest FILE in a micro-VM and prints its result as JSON. Each ARG is a JSON value "
+    "of the type\n"
+    "that the function takes (see `pinhole functions`): a number, true, '\"text\"', bytes as a string in "
+    "base64. @PATH\n"
+    "is the content of a file, for a string or bytes. What the guest itself prints goes to standard error.\n"
+    "\n"
+    "  --memory SIZE       memory of the guest (64M)\n"
+    "  --timeout DURATION  end the start, and each call, after this long\n"
+    "  --max-message SIZE  the most bytes of arguments, and of results (64K, or what the arguments need)\n"
+    "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n"
+    "  --raw               print a string or bytes as they are, and nothing else\n"
+    "  --repeat N          call N times and print the last result\n"
+    "  --stats             print counts and times of all calls as JSON on standard error\n"
+    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "  --help              print this\n"
+    "\n"
+    "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
+    "\n"
+    "Exit status: 0; 1 after an error of the guest, a fault, an abort, the time-out or a limit; 2 when used "
+    "in another\n"
+    "way, or when the file is missing, malformed or refused; 3 without a usable backend; 130 or 143 after "
+    "Ctrl-C or\n"
+    "SIGTERM.\n";
+
+struct request {
+    ph_config config;
+    struct ph__words hosts;
+    uint64_t repeat;
+    bool raw, stats;
+
+    const char *path, *name;
+    ph_image *image;
+    const ph_function *function;
+    ph_value args[PH_MAX_ARGS];
+    uint32_t arg_count;
+    struct ph__constants constants;
+    struct ph__held output;
+
+    ph_sandbox *sandbox;
+    ph_stats before;
+};
+
+/* ---- the command line ---------------------------------------------------------------------------------- */
+
+static int find_function(const struct ph__command *command, struct request *request) {
+    ph_error error;
+    ph_status status = ph_image_open(request->path, 0, &request->image, &error);
+
+    if (status != PH_OK) {
+        ph__complain("%s", error.message);
+        return ph__status_of_call(status);
+    }
+    request->function = ph_image_find_export(request->image, request->name);
+    if (request->function)
+        return PH__COMMAND_OK;
+    if (ph_image_export_count(request->image) == 0)
+        return ph__usage_error(command, "%s exports no functions; a whole program runs with `pinhole run`",
+                               request->path);
+    ph__complain("%s has no function '%s'; `pinhole functions` lists those that it has", request->path,
+                 request->name);
+    return PH__COMMAND_USAGE;
+}
+
+static int parse_arguments(const struct ph__command *command, struct request *request, int count,
+                           char **words) {
+    const ph_signature *signature = &request->function->signature;
+    struct ph__refusal why;
+
+    if ((uint32_t)count != signature->count)
+        return ph__usage_error(command, "%s takes %u argument%s, %d %s given", request->name,
+                               signature->count, signature->count == 1 ? "" : "s", count,
+                               count == 1 ? "was" : "were");
+    for (uint32_t i = 0; i < signature->count; i++) {
+        if (!ph__value_parse(words[i], signature->args[i], &request->args[i], &why))
+            return ph__usage_error(command, "argument %u of %s, a value of type %s: %s", i + 1, request->name,
+                                   ph__signature_type(signature->args[i]), why.text);
+        request->arg_count = i + 1;
+    }
+    return PH__COMMAND_OK;
+}
+
+/* Without a limit of the user's own, it is large enough for what we send; the call says so if nothing is. */
+static void grow_message_limit(struct request *request) {
+    size_t arguments = 0;
+    size_t constant = ph__constants_payload(&request->constants);
+
+    if (request->config.max_message)
+        return;
+    for (uint32_t i = 0; i < request->arg_count; i++)
+        arguments += ph__value_payload(&request->args[i]);
+    size_t most = arguments > constant ? arguments : constant;
+    if (most > PH__MESSAGE_MAX)
+        most = PH__MESSAGE_MAX;
+    request->config.max_message = most > PH__MESSAGE_DEFAULT ? most : PH__MESSAGE_DEFAULT;
+}
+
+/* ---- the calls ----------------------------------------------------------------------------------------- */
+
+static void advise(ph_status status) {
+    if (status == PH_E_TOO_LARGE)
+        ph__complain("--max-message raises the limit, up to 256M");
+}
+
+/* The exit status of a request that failed with (error), after its line. */
+static int fail(const struct request *request, ph_error *error) {
+    if (ph__signals_received())
+        error->status = PH_E_INTERRUPTED;
+    ph__report_failure(request->name, error);
+    advise(error->status);
+    return ph__status_of_call(error->status);
+}
+
+/* Makes the sandbox and has it wait for calls. */
+static ph_status start(struct request *request, ph_error *error) {
+    ph_status status = ph_sandbox_create(request->image, &request->config, &request->sandbox, error);
+
+    if (status != PH_OK)
+        return status;
+    ph__signals_target(request->sandbox);
+    status = ph__constants_register(&request->constants, request->image, request->sandbox);
+    if (status == PH_OK && !ph__signals_received())
+        status = ph_sandbox_start(request->sandbox);
+    if (status != PH_OK)
+        *error = *ph_sandbox_error(request->sandbox);
+    ph_sandbox_stats(request->sandbox, &request->before);
+    return status;
+}
+
+/* Calls as often as asked for, until a signal comes. */
+static ph_status call(struct request *request, ph_value *result, ph_error *error) {
+    for (uint64_t i = 0; i < request->repeat && !ph__signals_received(); i++) {
+        ph_status status =
+            ph_call(request->sandbox, request->function, request->args, request->arg_count, result);
+        if (status != PH_OK) {
+            *error = *ph_sandbox_error(request->sandbox);
+            return status;
+        }
+    }
+    return PH_OK;
+}
+
+static void print_result(const struct request *request, const ph_value *result) {
+    if (request->raw && result->type == PH_STR) {
+        fputs(result->str, stdout);
+    } else if (request->raw && result->type == PH_BYTES) {
+        fwrite(result->bytes.data, 1, result->bytes.size, stdout);
+    } else {
+        ph__value_print(stdout, result);
+        putchar('\n');
+    }
+}
+
+/* Of the calls alone: what start-up took is not theirs. */
+static void print_stats(const struct request *request) {
+    const ph_stats *before = &request->before;
+    ph_stats now;
+    uint64_t pages = 0;
+
+    ph_sandbox_stats(request->sandbox, &now);
+    ph_sandbox_pages(request->sandbox, &pages);
+    fprintf(stderr,
+            "{\"calls\": %" PRIu64 ", \"exits\": %" PRIu64 ", \"host_calls\": %" PRIu64
+            ", \"guest_ns\": %" PRIu64 ", \"host_ns\": %" PRIu64 ", \"pages_touched\": %" PRIu64 "}\n",
+            now.calls - before->calls, now.exits - before->exits, now.host_calls - before->host_calls,
+            now.guest_ns - before->guest_ns, now.host_ns - before->host_ns, pages);
+}
+
+static int execute(struct request *request) {
+    ph_value result = {.type = PH_VOID};
+    ph_error error = {.status = PH_OK};
+    int exit_status = PH__COMMAND_OK;
+    ph_status status = start(request, &error);
+
+    if (status == PH_OK)
+        status = call(request, &result, &error);
+    if (status != PH_OK || ph__signals_received())
+        exit_status = fail(request, &error);
+    else
+        print_result(request, &result);
+    ph__held_flush(&request->output);
+    if (request->stats && request->sandbox)
+        print_stats(request);
+    ph__signals_target(NULL);
+    ph_sandbox_destroy(request->sandbox);
+    return exit_status;
+}
+
+static int prepare(const struct ph__command *command, struct request *request, int count, char **words) {
+    int status = find_function(command, request);
+
+    if (status == PH__COMMAND_OK)
+        status = parse_arguments(command, request, count, words);
+    if (status == PH__COMMAND_OK)
+        status = ph__constants_parse(command, &request->constants, request->image, &request->hosts);
+    if (status == PH__COMMAND_OK)
+        status = ph__constants_check(&request->constants, request->image, request->name);
+    return status;
+}
+
+static void clean_up(struct request *request) {
+    for (uint32_t i = 0; i < request->arg_count; i++)
+        ph__value_free(&request->args[i]);
+    ph__constants_free(&request->constants);
+    ph_image_close(request->image);
+    ph__words_free(&request->hosts);
+}
+
+static int run(const struct ph__command *command, struct ph__line *line) {
+    struct request request = {.config = PH_CONFIG_INIT, .repeat = 1};
+    const struct ph__option options[] = {
+        {"--memory", PH__OPTION_SIZE, &request.config.memory},
+        {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
+        {"--max-message", PH__OPTION_SIZE, &request.config.max_message},
+        {"--host", PH__OPTION_WORDS, &request.hosts},
+        {"--raw", PH__OPTION_FLAG, &request.raw},
+        {"--repeat", PH__OPTION_COUNT, &request.repeat},
+        {"--stats", PH__OPTION_FLAG, &request.stats},
+        {0},
+    };
+    int status = ph__options_parse(command, options, line);
+
+    if (status != PH__OPTIONS_GO_ON)
+        goto clean_up;
+    if (line->count < 2) {
+        status =
+            ph__usage_error(command, line->count ? "which function?" : "which file, and which function?");
+        goto clean_up;
+    }
+    request.path = line->words[0];
+    request.name = line->words[1];
+    status = prepare(command, &request, line->count - 2, line->words + 2);
+    if (status != PH__COMMAND_OK)
+        goto clean_up;
+    grow_message_limit(&request);
+    request.config.backend = ph__command_backend;
+    request.config.output = ph__held_write;
+    request.config.output_context = &request.output;
+    status = ph__finish_output(execute(&request));
+
+clean_up:
+    clean_up(&request);
+    return status;
+}
+
+const struct ph__command ph__command_call = {
+    .name = "call",
+    .summary = "call one function of a guest",
+    .help = help,
+    .usage_status = PH__COMMAND_USAGE,
+    .run = run,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * `pinhole run`: an ordinary static program in a micro-VM, with our standard streams and its own exit status.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "cli/streams.h"
+
+static const char help[] =
+    "usage: pinhole run [OPTION]... FILE [ARG...]\n"
+    "\n"
+    "Runs FILE, an ordinary static Linux program, in a micro-VM. Its output is passed on as it comes.\n"
+    "\n"
+    "  --memory SIZE       memory of the program (64M)\n"
+    "  --timeout DURATION  end it after this long\n"
+    "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given again\n"
+    "  --stdin             pass standard input on; without it the program reads end of file\n"
+    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "  --help              print this\n"
+    "\n"
+    "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
+    "\n"
+    "Exit status: the program's own; 128 + signal after a fault or abort; 124 after the time-out; 125 when "
+    "pinhole\n"
+    "failed, or was not used as above; 130 or 143 after Ctrl-C or SIGTERM.\n";
+
+struct request {
+    ph_config config;
+    struct ph__words environment;
+    struct ph__streams streams;
+    bool use_stdin;
+};
+
+static bool environment_is_valid(const struct ph__words *environment, const char **wrong) {
+    for (size_t i = 0; i < environment->count; i++) {
+        *wrong = environment->list[i];
+        const char *sign = strchr(*wrong, '=');
+        if (!sign || sign == *wrong)
+            return false;
+    }
+    return true;
+}
+
+/* A program that waits for calls, run as if it were an ordinary one. */
+static void advise(const ph_image *image, const ph_error *error) {
+    if ((error->status == PH_E_UNREGISTERED || error->status == PH_E_PROTOCOL) &&
+        ph_image_export_count(image) > 0)
+        ph__complain("it exports functions: try `pinhole call` or `pinhole functions`");
+}
+
+static int run_image(ph_image *image, const char *path, struct request *request) {
+    ph_sandbox *sandbox = NULL;
+    ph_error error = {.status = PH_OK};
+    int exit_status = PH__COMMAND_BROKEN;
+
+    if (ph_sandbox_create(image, &request->config, &sandbox, &error) == PH_OK) {
+        ph__signals_target(sandbox);
+        ph__streams_init(&request->streams, request->config.timeout_ns);
+        if (!ph__signals_received() && ph_sandbox_run(sandbox, &exit_status) != PH_OK)
+            error = *ph_sandbox_error(sandbox);
+        ph__signals_target(NULL);
+        ph_sandbox_destroy(sandbox);
+    }
+    if (ph__signals_received())
+        error.status = PH_E_INTERRUPTED;
+    if (error.status != PH_OK) {
+        exit_status = ph__status_of_run(&error);
+        ph__report_failure(path, &error);
+        advise(image, &error);
+    }
+    return exit_status;
+}
+
+static int run_file(const char *path, struct request *request) {
+    ph_image *image;
+    ph_error error;
+
+    if (ph_image_open(path, 0, &image, &error) != PH_OK) {
+        ph__complain("%s", error.message);
+        return PH__COMMAND_BROKEN;
+    }
+    int exit_status = run_image(image, path, request);
+    ph_image_close(image);
+    return exit_status;
+}
+
+static int run(const struct ph__command *command, struct ph__line *line) {
+    struct request request = {.config = PH_CONFIG_INIT};
+    const struct ph__option options[] = {
+        {"--memory", PH__OPTION_SIZE, &request.config.memory},
+        {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
+        {"--env", PH__OPTION_WORDS, &request.environment},
+        {"--stdin", PH__OPTION_FLAG, &request.use_stdin},
+        {0},
+    };
+    const char *wrong = NULL;
+    int status = ph__options_parse(command, options, line);
+
+    if (status != PH__OPTIONS_GO_ON)
+        goto free_words;
+    if (line->count == 0) {
+        status = ph__usage_error(command, "which file?");
+        goto free_words;
+    }
+    if (!environment_is_valid(&request.environment, &wrong)) {
+        status = ph__usage_error(command, "--env wants NAME=VALUE, not '%s'", wrong);
+        goto free_words;
+    }
+    request.config.backend = ph__command_backend;
+    request.config.argv = (const char *const *)line->words + 1;
+    request.config.envp = request.environment.list;
+    request.config.output = ph__streams_write;
+    request.config.output_context = &request.streams;
+    if (request.use_stdin) {
+        request.config.input = ph__streams_read;
+        request.config.input_context = &request.streams;
+    }
+    status = run_file(line->words[0], &request);
+
+free_words:
+    ph__words_free(&request.environment);
+    return status;
+}
+
+const struct ph__command ph__command_run = {
+    .name = "run",
+    .summary = "run an ordinary static program",
+    .help = help,
+    .usage_status = PH__COMMAND_BROKEN,
+    .run = run,
+};
