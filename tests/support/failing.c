@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Stands between the library and the C library (failing.h), by the linker's --wrap: a call of NAME comes to
+ * __wrap_NAME, and __real_NAME is the true one. The functions with 64 in their names are the same ones, as
+ * sources with _FILE_OFFSET_BITS=64 call them.
+ */
+#include "failing.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define EXEC_SEAL 0x0008U /* MFD_NOEXEC_SEAL */
+
+struct failing failing;
+
+static bool fails(const char *name, int error) {
+    failing.count++;
+    if (failing.count != failing.at)
+        return false;
+    failing.failed = name;
+    errno = failing.error ? failing.error : error;
+    return true;
+}
+
+static bool interrupted(void) {
+    static bool last;
+
+    last = failing.interrupted_transfers && !last;
+    if (last)
+        errno = EINTR;
+    return last;
+}
+
+static size_t part_of(size_t size) {
+    return failing.short_transfers && size > 1 ? size / 2 : size;
+}
+
+#define WRAP(type, name, parameters)                                                                         \
+    type __real_##name parameters;                                                                           \
+    type __wrap_##name parameters;                                                                           \
+    type __wrap_##name parameters
+
+WRAP(void *, malloc, (size_t size)) {
+    return fails("malloc", ENOMEM) ? NULL : __real_malloc(size);
+}
+
+WRAP(void *, calloc, (size_t count, size_t size)) {
+    return fails("calloc", ENOMEM) ? NULL : __real_calloc(count, size);
+}
+
+WRAP(char *, strdup, (const char *text)) {
+    return fails("strdup", ENOMEM) ? NULL : __real_strdup(text);
+}
+
+WRAP(int, memfd_create, (const char *name, unsigned flags)) {
+    if (failing.no_exec_seal && (flags & EXEC_SEAL)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return fails("memfd_create", EMFILE) ? -1 : __real_memfd_create(name, flags);
+}
+
+#define WRAP_FILE_FUNCTIONS(suffix)                                                                          \
+    int __real_open##suffix(const char *path, int flags, ...);                                               \
+    int __wrap_open##suffix(const char *path, int flags, ...);                                               \
+    int __wrap_open##suffix(const char *path, int flags, ...) {                                              \
+        va_list arguments;                                                                                   \
+        va_start(arguments, flags);                                                                          \
+        mode_t mode = va_arg(arguments, mode_t);                                                             \
+        va_end(arguments);                                                                                   \
+        return fails("open", EMFILE) ? -1 : __real_open##suffix(path, flags, mode);                          \
+    }                                                                                                        \
+    int __real_fcntl##suffix(int fd, int command, ...);                                                      \
+    int __wrap_fcntl##suffix(int fd, int command, ...);                                                      \
+    int __wrap_fcntl##suffix(int fd, int command, ...) {                                                     \
+        va_list arguments;                                                                                   \
+        va_start(arguments, command);                                                                        \
+        long argument = va_arg(arguments, long);                                                             \
+        va_end(arguments);                                                                                   \
+        return fails("fcntl", EBUSY) ? -1 : __real_fcntl##suffix(fd, command, argument);                     \
+    }                                                                                                        \
+    WRAP(int, fstat##suffix, (int fd, struct stat *information)) {                                           \
+        if (fails("fstat", EIO) || __real_fstat##suffix(fd, information) != 0)                               \
+            return -1;                                                                                       \
+        information->st_size += (off_t)failing.file_grows_by;                                                \
+        return 0;                                                                                            \
+    }                                                                                                        \
+    WRAP(int, ftruncate##suffix, (int fd, off_t size)) {                                                     \
+        return fails("ftruncate", ENOSPC) ? -1 : __real_ftruncate##suffix(fd, size);                         \
+    }                                                                                                        \
+    WRAP(ssize_t, pwrite##suffix, (int fd, const void *bytes, size_t size, off_t offset)) {                  \
+        if (interrupted() || fails("pwrite", ENOSPC))                                                        \
+            return -1;                                                                                       \
+        return __real_pwrite##suffix(fd, bytes, part_of(size), offset);                                      \
+    }
+
+WRAP_FILE_FUNCTIONS()
+WRAP_FILE_FUNCTIONS(64)
+
+WRAP(ssize_t, read, (int fd, void *bytes, size_t size)) {
+    if (interrupted() || fails("read", EIO))
+        return -1;
+    return __real_read(fd, bytes, part_of(size));
+}
+
+unsigned failing_descriptors(void) {
+    unsigned count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+
+    if (folder) {
+        /* The stream is this thread's own. */
+        /* cppcheck-suppress readdirCalled */
+        while (readdir(folder))
+            count++;
+        closedir(folder);
+    }
+    return count;
+}

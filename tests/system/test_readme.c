@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The README's code is the code of the tree: each block in C is one of the examples, word for word behind its
+ * licence line, and the examples, which the build has compiled, do what the README says they do.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/support.h"
+
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+
+    if (!value)
+        fail_msg("%s is not set: run this by `meson test`", name);
+    return value;
+}
+
+/* The whole of a file of the tree, to be freed. */
+static char *read_source(const char *name) {
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s/%s", environment("PH_TEST_SOURCE"), name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = calloc(1, 65536);
+    assert_non_null(text);
+    assert_true(fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    return text;
+}
+
+/* The code of an example: what follows its first line, which is the licence. */
+static const char *behind_licence(const char *text) {
+    assert_non_null(strstr(text, "SPDX-License-Identifier"));
+    return strchr(text, '\n') + 1;
+}
+
+static void assert_readme_has(const char *name) {
+    char *readme = read_source("README.md");
+    char *source = read_source(name);
+    size_t length = strlen(source) + 16;
+    char *block = malloc(length);
+
+    assert_non_null(block);
+    snprintf(block, length, "```c\n%s```\n", behind_licence(source));
+    if (!strstr(readme, block))
+        fail_msg("README.md has no block of C that is %s behind its licence line", name);
+    free(block);
+    free(source);
+    free(readme);
+}
+
+static void the_guest_is_the_one_in_the_tree(void **state) {
+    (void)state;
+    assert_readme_has("guests/hello/hello.c");
+}
+
+static void the_host_is_the_one_in_the_tree(void **state) {
+    (void)state;
+    assert_readme_has("examples/hello_host.c");
+}
+
+static void there_is_no_other_code(void **state) {
+    char *readme = read_source("README.md");
+    int blocks = 0;
+
+    (void)state;
+    for (const char *at = readme; (at = strstr(at, "```c\n")); at++)
+        blocks++;
+    assert_int_equal(blocks, 2);
+    free(readme);
+}
+
+/* Runs a shell's line and gives what it printed, in static memory. */
+static const char *output_of(const char *line) {
+    static char output[4096];
+    FILE *pipe = popen(line, "r"); // NOLINT(cert-env33-c): a constant line, with paths of the build
+
+    assert_non_null(pipe);
+    size_t size = fread(output, 1, sizeof output - 1, pipe);
+    output[size] = 0;
+    assert_int_equal(pclose(pipe), 0);
+    return output;
+}
+
+static void the_host_greets(void **state) {
+    char line[2048];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "'%s/hello_host' '%s' World", environment("PH_TEST_EXAMPLES"),
+             test_guest_path("hello"));
+    assert_string_equal(output_of(line), "Hello, World! Today is Friday.\n");
+}
+
+static void the_database_answers(void **state) {
+    char line[2048];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "'%s/sqlite_host' '%s'", environment("PH_TEST_EXAMPLES"),
+             test_guest_path("sqlite"));
+    assert_string_equal(output_of(line),
+                        "[]\n[]\nguest-error: no such column: nonsense\n"
+                        "[{\"name\":\"Jupiter\",\"moons\":95},{\"name\":\"Mars\",\"moons\":2}]\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_guest_is_the_one_in_the_tree),
+        cmocka_unit_test(the_host_is_the_one_in_the_tree),
+        cmocka_unit_test(there_is_no_other_code),
+        cmocka_unit_test(the_host_greets),
+        cmocka_unit_test(the_database_answers),
+    };
+    return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
+}
