@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Every floor: the least that the machine lets anybody do, without libpinhole. floor.c lists each step by
+ * step.
+ */
+#ifndef BENCH_FLOOR_H
+#define BENCH_FLOOR_H
+
+#include "bench.h"
+
+/* A raw VM that stands ready to leave its guest again and again. */
+struct floor_vm;
+
+struct floor_vm *floor_vm_new(void);
+void floor_vm_free(struct floor_vm *vm);
+
+/* One round trip: into the guest and out at its next `out`. For bench_subject; (context) is a struct
+ * floor_vm. */
+uint64_t floor_round_trip(void *context);
+
+/* What a raw VM takes from creation to the end of its first run, and then to be gone, in the order of time.
+ */
+enum floor_step {
+    FLOOR_VM,     /* KVM_CREATE_VM */
+    FLOOR_MEMORY, /* mapping 64 MiB and giving it to the VM */
+    FLOOR_VCPU,   /* KVM_CREATE_VCPU and mapping struct kvm_run */
+    FLOOR_FIRST,  /* the first KVM_RUN, with the registers */
+    FLOOR_CLOSE,  /* unmapping and closing all of it */
+    FLOOR_STEPS,
+};
+
+/* The floors of creation: keeps a template and the times of each step. */
+struct floor_create;
+
+struct floor_create *floor_create_new(size_t turns_max);
+void floor_create_free(struct floor_create *create);
+
+/* Makes a VM, runs it until its first `out`, and closes it. For bench_subject; (context) is a struct
+ * floor_create. */
+uint64_t floor_create_once(void *context);
+
+/* Adds a line for each step to the table (table). */
+void floor_create_report(struct floor_create *create, struct bench_report *report, const char *table);
+
+/* The same program that a guest runs, as a native process: it does its work each time that it is asked. */
+struct floor_native;
+
+/* Starts the static program at (path). */
+struct floor_native *floor_native_new(const char *path);
+void floor_native_free(struct floor_native *native);
+
+/* Has it do its work once. For bench_subject; (context) is a struct floor_native. */
+uint64_t floor_native_once(void *context);
+
+/* What the work came to. */
+uint64_t floor_native_result(const struct floor_native *native);
+
+#endif
