@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * A library that knows nothing of pinhole, called from outside: the system's zlib. What is handed over is in zlib's own
- * format (RFC 1950).
+ * A library that knows nothing of pinhole, called from outside: the system's zlib. What is handed over is in
+ * zlib's own format (RFC 1950).
  */
 #include <limits.h>
 #include <string.h>

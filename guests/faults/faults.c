@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Every way in which a guest can go wrong, one function each. The processor does the real thing in each: nothing here
- * asks pinhole for a fault.
+ * Every way in which a guest can go wrong, one function each. The processor does the real thing in each:
+ * nothing here asks pinhole for a fault.
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -46,10 +47,7 @@ static void undefined(void) {
 PH_EXPORT(undefined, PH_VOID);
 
 static void divide(void) {
-    static volatile int one = 1;
-    static volatile int zero;
-
-    one = one / zero;
+    __asm__ volatile("divl %0" : : "r"(0), "a"(1), "d"(0));
 }
 PH_EXPORT(divide, PH_VOID);
 
@@ -75,16 +73,19 @@ static void foreign_port(void) {
 }
 PH_EXPORT(foreign_port, PH_VOID);
 
-/* A fault without a stack that could take an exception's frame is a double fault where the processor stays on the
- * program's stack. From ring 3 it changes to a stack of ring 0, which this program can neither see nor break. */
+static void on_fault(int number) {
+    (void)number;
+}
+
+/* A fault while a fault is delivered: the handler's stack is not there. From ring 3 that is all one can do.
+ * The processor itself changes to a stack of ring 0, which this program can neither see nor break. */
 static void double_fault(void) {
-    __asm__ volatile("movq %%rsp, %%rax\n\t"
-                     "movq %0, %%rsp\n\t"
-                     "pushq %%rax\n\t"
-                     "movq %%rax, %%rsp"
-                     :
-                     : "r"(unmapped)
-                     : "rax", "memory");
+    const stack_t stack = {.ss_sp = (void *)unmapped, .ss_size = 65536};
+    const struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK};
+
+    sigaltstack(&stack, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    page_fault_read();
 }
 PH_EXPORT(double_fault, PH_VOID);
 

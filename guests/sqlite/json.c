@@ -63,37 +63,32 @@ void json_real(struct json *json, double value) {
         json_raw(json, ".0");
 }
 
-/* The number of bytes of the UTF-8 character at (bytes), of which there are (size); 0 if there is none. Neither
- * overlong forms nor surrogates are characters (Unicode, table 3-7). */
-static size_t character_size(const unsigned char *bytes, size_t size) {
-    unsigned char first = bytes[0];
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    size_t count;
+/* Reads the UTF-8 character at (bytes), of which there are (size). Returns its size, or what a decoder takes
+ * for one wrong character, negative: the longest part of it that could have begun one (Unicode, section 3.9).
+ * Neither overlong forms nor surrogates are characters. */
+static int character_read(const unsigned char *bytes, size_t size) {
+    const unsigned char first = bytes[0];
+    unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    int count;
 
     if (first < 0x80)
         return 1;
     if (first >= 0xc2 && first <= 0xdf)
         count = 2;
-    else if ((first & 0xf0) == 0xe0)
+    else if (first >= 0xe0 && first <= 0xef)
         count = 3;
     else if (first >= 0xf0 && first <= 0xf4)
         count = 4;
     else
-        return 0;
-    if (first == 0xe0)
-        low = 0xa0;
-    else if (first == 0xed)
-        high = 0x9f;
-    else if (first == 0xf0)
-        low = 0x90;
-    else if (first == 0xf4)
-        high = 0x8f;
-    if (size < count || bytes[1] < low || bytes[1] > high)
-        return 0;
-    for (size_t i = 2; i < count; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
+        return -1;
+    for (int i = 1; i < count; i++) {
+        if ((size_t)i == size || bytes[i] < low || bytes[i] > high)
+            return -i;
+        /* Only the second byte has a narrower range. */
+        low = 0x80;
+        high = 0xbf;
+    }
     return count;
 }
 
@@ -104,10 +99,10 @@ void json_string(struct json *json, const void *bytes, size_t size) {
 
     json_raw(json, "\"");
     while (position < end) {
-        size_t count = character_size(position, (size_t)(end - position));
-        if (count == 0) {
+        int count = character_read(position, (size_t)(end - position));
+        if (count < 0) {
             json_raw(json, "\xef\xbf\xbd"); /* U+FFFD */
-            position++;
+            position -= count;
             continue;
         }
         if (*position == '"' || *position == '\\') {
@@ -117,7 +112,7 @@ void json_string(struct json *json, const void *bytes, size_t size) {
             snprintf(escape, sizeof escape, "\\u%04x", *position);
             json_raw(json, escape);
         } else {
-            append(json, (const char *)position, count);
+            append(json, (const char *)position, (size_t)count);
         }
         position += count;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * A whole database engine as a guest: the system's SQLite over a database in memory, which lives as long as the
- * sandbox. Errors of SQL are guest errors, with SQLite's code and message.
+ * A whole database engine as a guest: the system's SQLite over a database in memory, which lives as long as
+ * the sandbox. Errors of SQL are guest errors, with SQLite's code and message.
  */
 #include <string.h>
 

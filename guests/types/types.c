@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * One function for each type that crosses between host and guest, which gives back what it got, and one that takes
- * twelve arguments of all types.
+ * One function for each type that crosses between host and guest, which gives back what it got, and one that
+ * takes twelve arguments of all types.
  */
 #include <inttypes.h>
 
@@ -69,12 +69,14 @@ static const char *hex(ph_bytes bytes) {
 }
 
 /* Names each argument and its value; floats in C's hexadecimal notation, which is exact, bytes in hex. */
-static const char *mixed(int32_t i32, uint32_t u32, int64_t i64, uint64_t u64, float f32, double f64, bool boolean,
-                         const char *str, ph_bytes bytes, int32_t last_i32, const char *last_str, ph_bytes last_bytes) {
-    return ph_strf("i32=%" PRId32 " u32=%" PRIu32 " i64=%" PRId64 " u64=%" PRIu64 " f32=%a f64=%a bool=%s str=%s"
+static const char *mixed(int32_t i32, uint32_t u32, int64_t i64, uint64_t u64, float f32, double f64,
+                         bool boolean, const char *str, ph_bytes bytes, int32_t last_i32,
+                         const char *last_str, ph_bytes last_bytes) {
+    return ph_strf("i32=%" PRId32 " u32=%" PRIu32 " i64=%" PRId64 " u64=%" PRIu64
+                   " f32=%a f64=%a bool=%s str=%s"
                    " bytes=%s i32=%" PRId32 " str=%s bytes=%s",
-                   i32, u32, i64, u64, (double)f32, f64, boolean ? "true" : "false", str, hex(bytes), last_i32,
-                   last_str, hex(last_bytes));
+                   i32, u32, i64, u64, (double)f32, f64, boolean ? "true" : "false", str, hex(bytes),
+                   last_i32, last_str, hex(last_bytes));
 }
-PH_EXPORT(mixed, PH_STR, PH_I32, PH_U32, PH_I64, PH_U64, PH_F32, PH_F64, PH_BOOL, PH_STR, PH_BYTES, PH_I32, PH_STR,
-          PH_BYTES);
+PH_EXPORT(mixed, PH_STR, PH_I32, PH_U32, PH_I64, PH_U64, PH_F32, PH_F64, PH_BOOL, PH_STR, PH_BYTES, PH_I32,
+          PH_STR, PH_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
- * What a program that runs inside a pinhole micro-VM includes: which of its functions the host may call, which
- * functions of the host it calls, and how it fails.
+ * What a program that runs inside a pinhole micro-VM includes: which of its functions the host may call,
+ * which functions of the host it calls, and how it fails.
  *
  * A guest is an ordinary static program in C11 or C++17, with glibc or musl:
  *
@@ -23,8 +23,8 @@
  *     PH_I64 int64_t    PH_U64 uint64_t    PH_F64 double    PH_BYTES ph_bytes
  *     PH_BOOL bool      PH_VOID void, as a result only
  *
- * Memory: what an argument of an export points at, what a host function gave and what ph_alloc and its like gave
- * lives until the call ends. The guest frees none of it, and keeps none of it for a later call.
+ * Memory: what an argument of an export points at, what a host function gave and what ph_alloc and its like
+ * gave lives until the call ends. The guest frees none of it, and keeps none of it for a later call.
  *
  * A guest has one thread, and calls do not nest.
  */
@@ -48,10 +48,10 @@ extern "C" {
  * Error codes that this library reports; a guest's own codes are positive.
  *
  * PH_GUEST_E_TOO_LARGE: a result, or the arguments of a host function, are larger than the sandbox's message
- * limit. PH_GUEST_E_NO_MEMORY: ph_alloc got none. PH_GUEST_E_CODE: ph_fail was given a code that is not positive.
- * PH_GUEST_E_FORMAT: ph_strf was given what printf cannot print. PH_GUEST_E_NATIVE: a host function was called, and the
- * program does not run in pinhole. PH_GUEST_E_PROTOCOL: the host does not speak as this library does. PH_GUEST_E_HOST: a
- * host function failed and gave no code.
+ * limit. PH_GUEST_E_NO_MEMORY: ph_alloc got none. PH_GUEST_E_CODE: ph_fail was given a code that is not
+ * positive. PH_GUEST_E_FORMAT: ph_strf was given what printf cannot print. PH_GUEST_E_NATIVE: a host function
+ * was called, and the program does not run in pinhole. PH_GUEST_E_PROTOCOL: the host does not speak as this
+ * library does. PH_GUEST_E_HOST: a host function failed and gave no code.
  */
 enum ph_guest_error {
     PH_GUEST_E_TOO_LARGE = -1,
@@ -111,7 +111,8 @@ enum ph_guest_error {
  *
  *     PH_IMPORT_AS(log, host_log, PH_VOID, PH_STR);
  */
-#define PH_IMPORT_AS(public_name, function, ...) PH__IMPORT(#public_name, function, ph_try_##function, __VA_ARGS__)
+#define PH_IMPORT_AS(public_name, function, ...)                                                             \
+    PH__IMPORT(#public_name, function, ph_try_##function, __VA_ARGS__)
 
 /**
  * Has (function), a void(void), run once before the first call, after all static constructors. Several run
@@ -135,8 +136,8 @@ const char *ph_error_message(void);
  * Ends the call with an error: (code), which is positive, and a message as for printf (format). The host gets
  * both, and the sandbox stays ready for the next call.
  *
- * It jumps straight out of the guest's functions: in C++ no destructor runs, and what they hold stays held. Not from a
- * signal handler. Outside a call it is ph_abort.
+ * It jumps straight out of the guest's functions: in C++ no destructor runs, and what they hold stays held.
+ * Not from a signal handler. Outside a call it is ph_abort.
  */
 void ph_fail(int32_t code, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
@@ -147,8 +148,8 @@ void ph_fail(int32_t code, const char *format, ...) __attribute__((noreturn, for
 void ph_abort(int32_t code, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /**
- * (size) bytes, aligned for any type, not zeroed, that live until the call ends. Never NULL: without memory the
- * call fails with PH_GUEST_E_NO_MEMORY.
+ * (size) bytes, aligned for any type, not zeroed, that live until the call ends. Never NULL: without memory
+ * the call fails with PH_GUEST_E_NO_MEMORY.
  */
 void *ph_alloc(size_t size) __attribute__((malloc, alloc_size(1), assume_aligned(16), returns_nonnull));
 
@@ -162,7 +163,8 @@ char *ph_str_copy(const char *text) __attribute__((returns_nonnull));
 ph_bytes ph_bytes_copy(const void *data, size_t size);
 
 /**
- * Runs the PH_INIT functions, then serves the host's calls for ever. For programs that have their own main, at its end:
+ * Runs the PH_INIT functions, then serves the host's calls for ever. For programs that have their own main,
+ * at its end:
  *
  *     return ph_serve();
  *
@@ -177,13 +179,13 @@ bool ph_running_in_pinhole(void);
  * The rest is how the macros work; a guest names none of it.
  *
  * Exports and imports are rows of two tables, the sections ph_exports and ph_imports, that the host reads
- * from the ELF file. Their layout is fixed (src/abi/table.h) and holds no absolute address, so static-PIE needs no
- * relocation. They are written in assembly because a section attribute cannot be shared by inline and plain functions
- * in C++; "R" (SHF_GNU_RETAIN) keeps them through --gc-sections.
+ * from the ELF file. Their layout is fixed (src/abi/table.h) and holds no absolute address, so static-PIE
+ * needs no relocation. They are written in assembly because a section attribute cannot be shared by inline
+ * and plain functions in C++; "R" (SHF_GNU_RETAIN) keeps them through --gc-sections.
  */
 
-/* Calls the import that (entry) describes. values[0] is the result's place, the arguments follow; types are filled in
- * from (entry). ph__host_call ends the call on failure, ph__host_call_try returns the code. */
+/* Calls the import that (entry) describes. values[0] is the result's place, the arguments follow; types are
+ * filled in from (entry). ph__host_call ends the call on failure, ph__host_call_try returns the code. */
 void ph__host_call(const void *entry, ph_value *values);
 int32_t ph__host_call_try(const void *entry, ph_value *values) __attribute__((warn_unused_result));
 
@@ -199,12 +201,14 @@ void ph__init_add(struct ph__init *init);
 
 /* The number of types behind the result: 0 to 12, else TOO_MANY. */
 #define PH__COUNT(...)                                                                                       \
-    PH__COUNT_(__VA_ARGS__, TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, ~)
+    PH__COUNT_(__VA_ARGS__, TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1,   \
+               0, ~)
 #define PH__COUNT_(r, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
 
 #define PH__FIRST(...) PH__FIRST_(__VA_ARGS__, ~)
 #define PH__FIRST_(first, ...) first
 
+/* The result is no macro that uses PH__CAT in turn: C leaves open whether that one would expand. */
 #define PH__CAT(a, b) PH__CAT_(a, b)
 #define PH__CAT_(a, b) a##b
 #define PH__TEXT(x) PH__TEXT_(x)
@@ -213,8 +217,10 @@ void ph__init_add(struct ph__init *init);
 #define PH__COMMA() ,
 #define PH__NOTHING()
 
-/* PH__MAP(m, s, none, result, a, b) is m(1, a) s() m(2, b): (m) of each argument with (s) between, or (none). */
-#define PH__MAP(m, s, none, ...) PH__CAT(PH__MAP_, PH__COUNT(__VA_ARGS__))(m, s, none, __VA_ARGS__)
+/* PH__MAP(m, s, none, result, a, b) is m(1, a) s() m(2, b): (m) of each argument, (s) between, or (none). */
+#define PH__MAP(m, s, none, ...) PH__MAP_BY(PH__COUNT(__VA_ARGS__))(m, s, none, __VA_ARGS__)
+#define PH__MAP_BY(count) PH__MAP_BY_(count)
+#define PH__MAP_BY_(count) PH__MAP_##count
 #define PH__MAP_0(m, s, none, r) none
 #define PH__MAP_1(m, s, none, r, a) m(1, a)
 #define PH__MAP_2(m, s, none, r, a, b) PH__MAP_1(m, s, none, r, a) s() m(2, b)
@@ -235,7 +241,8 @@ void ph__init_add(struct ph__init *init);
     PH__MAP_11(m, s, none, r, a, b, c, d, e, f, g, h, i, j, k) s() m(12, l)
 #define PH__MAP_TOO_MANY(...) ph__at_most_12_arguments
 
-/* Code: the number of the ph_type, as text for the assembler. C: the type in C. FIELD: the member of ph_value. */
+/* Code: the number of the ph_type, as text for the assembler. C: the type in C. FIELD: the member of
+ * ph_value. */
 #define PH__CODE_PH_VOID 0
 #define PH__CODE_PH_I32 1
 #define PH__CODE_PH_U32 2
@@ -284,7 +291,9 @@ void ph__init_add(struct ph__init *init);
 #define PH__KIND_PH_BOOL VALUE
 #define PH__KIND_PH_STR VALUE
 #define PH__KIND_PH_BYTES VALUE
-#define PH__BY_RESULT(prefix, type) PH__CAT(prefix, PH__CAT(PH__KIND_, type))
+#define PH__BY_RESULT(prefix, type) PH__BY_KIND(prefix, PH__CAT(PH__KIND_, type))
+#define PH__BY_KIND(prefix, kind) PH__BY_KIND_(prefix, kind)
+#define PH__BY_KIND_(prefix, kind) prefix##kind
 
 #define PH__C_RESULT(type) PH__BY_RESULT(PH__C_RESULT_, type)(type)
 #define PH__C_RESULT_VOID(type) void
@@ -307,14 +316,17 @@ void ph__init_add(struct ph__init *init);
 #define PH__INLINE inline
 #define PH__END static_assert(sizeof(ph_value) == 24, "part of the ABI")
 /* The conversion to an exact pointer to function is the check. */
-#define PH__CHECK_TYPE(text, function, ...)
+#define PH__CHECK_TYPE(text, function, result, ...)
 #else
 #define PH__EXTERN_C extern
 #define PH__INLINE __attribute__((unused)) static inline
 #define PH__END _Static_assert(sizeof(ph_value) == 24, "part of the ABI")
-#define PH__CHECK_TYPE(text, function, ...)                                                                  \
-    __extension__ _Static_assert(__builtin_types_compatible_p(__typeof__(*(function)), __VA_ARGS__),         \
-                                 "the export " text " has another C type than PH_EXPORT says");
+/* (function) is the name of a function or a pointer to one. */
+#define PH__CHECK_TYPE(text, function, result, ...)                                                          \
+    __extension__ _Static_assert(                                                                            \
+        __builtin_types_compatible_p(__typeof__(function), result(__VA_ARGS__)) ||                           \
+            __builtin_types_compatible_p(__typeof__(function), result(*)(__VA_ARGS__)),                      \
+        "the export " text " has another C type than PH_EXPORT says");
 #endif
 
 #ifdef __clang__
@@ -323,9 +335,10 @@ void ph__init_add(struct ph__init *init);
 #define PH__THUNK_ATTRIBUTES __attribute__((used, noinline, visibility("hidden"), externally_visible))
 #endif
 
-/* One row: struct ph__function_entry of src/abi/table.h. Beside the name, which keeps it alive, is a reference that
- * pulls the note out of the archive: without the note the host would not find the tables. */
-#define PH__ROW(text, thunk, ...)                                                                   \
+/* clang-format off */
+/* One row: struct ph__function_entry of src/abi/table.h. Beside the name, which keeps it alive, is a
+ * reference that pulls the note out of the archive: without the note the host would not find the tables. */
+#define PH__ROW(text, thunk, ...)                                                                            \
     ".pushsection .rodata.ph_names,\"a\",@progbits\n"                                                        \
     "7701: .asciz \"" text "\"\n"                                                                            \
     ".long ph__note - .\n"                                                                                   \
@@ -336,34 +349,16 @@ void ph__init_add(struct ph__init *init);
         PH__MAP(PH__AS_CODE, PH__NOTHING, , __VA_ARGS__) "\n"                                                \
     ".zero 14 - " PH__TEXT(PH__COUNT(__VA_ARGS__)) "\n"
 
-/* The thunk, a ph__thunk of table.h, is global and hidden so that the assembly finds it under its name
- * with LTO too; two exports of one name are an error at link time. The empty assembly keeps the compiler from
- * inlining the function: faults and profiles then name it and not the thunk. */
-#define PH__EXPORT(text, thunk, function, ...)                                                               \
-    PH__EXTERN_C void thunk(const ph_value *, ph_value *) PH__THUNK_ATTRIBUTES;                              \
-    PH__EXTERN_C void thunk(const ph_value *ph__args, ph_value *ph__result) {                                \
-        PH__CHECK_TYPE(text, function, PH__C_RESULT(PH__FIRST(__VA_ARGS__))(PH__C_TYPES(__VA_ARGS__)))       \
-        PH__C_RESULT(PH__FIRST(__VA_ARGS__)) (*ph__function)(PH__C_TYPES(__VA_ARGS__)) = function;           \
-        __asm__("" : "+r"(ph__function));                                                                    \
-        (void)ph__args;                                                                                      \
-        (void)ph__result;                                                                                    \
-        PH__BY_RESULT(PH__STORE_, PH__FIRST(__VA_ARGS__))(PH__FIRST(__VA_ARGS__))                            \
-            ph__function(PH__MAP(PH__AS_UNPACKED, PH__COMMA, , __VA_ARGS__));                                \
-    }                                                                                                        \
-    __asm__(".pushsection ph_exports,\"aR\",@progbits\n"                                                     \
-            ".balign 4\n" PH__ROW(text, PH__TEXT(thunk) " - .", __VA_ARGS__) ".popsection")
-#define PH__STORE_VOID(type)
-#define PH__STORE_VALUE(type) ph__result->PH__FIELD(type) =
-
-/* Sets ph__entry to the import's row, which is written where it is first used in an assembly file: an import that
- * nobody calls is not imported, and inlining or LTO may repeat this. The types are in the label's name
+/* Sets ph__entry to the import's row, which is written where it is first used in an assembly file: an import
+ * that nobody calls is not imported, and inlining or LTO may repeat this. The types are in the label's name
  * so that two imports that disagree get two rows, which the host refuses. */
 #define PH__FIND_IMPORT(text, ...)                                                                           \
     const void *ph__entry;                                                                                   \
     __asm__(".ifndef " PH__IMPORT_LABEL(text, __VA_ARGS__) "\n"                                              \
             ".pushsection ph_imports,\"aR\",@progbits\n"                                                     \
-            ".balign 4\n" PH__IMPORT_LABEL(text, __VA_ARGS__) ":\n"                                          \
-            PH__ROW(text, "0", __VA_ARGS__)                                                                \
+            ".balign 4\n"                                                                                    \
+            PH__IMPORT_LABEL(text, __VA_ARGS__) ":\n"                                                        \
+            PH__ROW(text, "0", __VA_ARGS__)                                                                  \
             ".popsection\n"                                                                                  \
             ".endif\n"                                                                                       \
             "{lea " PH__IMPORT_LABEL(text, __VA_ARGS__) "(%%rip), %0"                                        \
@@ -372,6 +367,26 @@ void ph__init_add(struct ph__init *init);
 #define PH__IMPORT_LABEL(text, ...)                                                                          \
     ".Lph__import_" text "." PH__CODE_TEXT(PH__FIRST(__VA_ARGS__))                                           \
         PH__MAP(PH__AS_SUFFIX, PH__NOTHING, , __VA_ARGS__)
+/* clang-format on */
+
+/* The thunk, a ph__thunk of table.h, is global and hidden so that the assembly finds it under its name
+ * with LTO too; two exports of one name are an error at link time. The empty assembly keeps the compiler from
+ * inlining the function: faults and profiles then name it and not the thunk. */
+#define PH__EXPORT(text, thunk, function, ...)                                                               \
+    PH__EXTERN_C void thunk(const ph_value *, ph_value *) PH__THUNK_ATTRIBUTES;                              \
+    PH__EXTERN_C void thunk(const ph_value *ph__args, ph_value *ph__result) {                                \
+        PH__CHECK_TYPE(text, function, PH__C_RESULT(PH__FIRST(__VA_ARGS__)), PH__C_TYPES(__VA_ARGS__))       \
+        PH__C_RESULT(PH__FIRST(__VA_ARGS__)) (*ph__function)(PH__C_TYPES(__VA_ARGS__)) = function;           \
+        __asm__("" : "+r"(ph__function));                                                                    \
+        (void)ph__args;                                                                                      \
+        (void)ph__result;                                                                                    \
+        PH__BY_RESULT(PH__STORE_, PH__FIRST(__VA_ARGS__))                                                    \
+        (PH__FIRST(__VA_ARGS__)) ph__function(PH__MAP(PH__AS_UNPACKED, PH__COMMA, , __VA_ARGS__));           \
+    }                                                                                                        \
+    __asm__(".pushsection ph_exports,\"aR\",@progbits\n"                                                     \
+            ".balign 4\n" PH__ROW(text, PH__TEXT(thunk) " - .", __VA_ARGS__) ".popsection")
+#define PH__STORE_VOID(type)
+#define PH__STORE_VALUE(type) ph__result->PH__FIELD(type) =
 
 #define PH__IMPORT(text, name, try_name, ...)                                                                \
     PH__INLINE PH__C_RESULT(PH__FIRST(__VA_ARGS__)) name(PH__PARAMETERS(__VA_ARGS__)) {                      \
@@ -387,15 +402,14 @@ void ph__init_add(struct ph__init *init);
         PH__FIND_IMPORT(text, __VA_ARGS__);                                                                  \
         PH__MAP(PH__AS_PACKED, PH__NOTHING, , __VA_ARGS__)                                                   \
         int32_t ph__code = ph__host_call_try(ph__entry, ph__values);                                         \
-        PH__BY_RESULT(PH__GIVE_, PH__FIRST(__VA_ARGS__))(PH__FIRST(__VA_ARGS__))                             \
-        return ph__code;                                                                                     \
+        PH__BY_RESULT(PH__GIVE_, PH__FIRST(__VA_ARGS__))(PH__FIRST(__VA_ARGS__)) return ph__code;            \
     }                                                                                                        \
     PH__END
 #define PH__RETURN_VOID(type)
 #define PH__RETURN_VALUE(type) return ph__values[0].PH__FIELD(type);
 #define PH__TRY_PARAMETERS_VOID(...) PH__PARAMETERS(__VA_ARGS__)
 #define PH__TRY_PARAMETERS_VALUE(...)                                                                        \
-    PH__MAP(PH__AS_FIRST_PARAMETER, PH__NOTHING, , __VA_ARGS__) PH__C(PH__FIRST(__VA_ARGS__)) *ph__result
+    PH__MAP(PH__AS_FIRST_PARAMETER, PH__NOTHING, , __VA_ARGS__) PH__C(PH__FIRST(__VA_ARGS__)) * ph__result
 #define PH__GIVE_VOID(type)
 #define PH__GIVE_VALUE(type) *ph__result = ph__values[0].PH__FIELD(type);
 

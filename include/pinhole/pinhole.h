@@ -85,6 +85,7 @@ extern "C" {
  * The result of a function that can fail: PH_OK (0) or a negative PH_E_ code of PH_STATUS_MAP.
  */
 typedef enum ph_status {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot be in parentheses */
 #define PH__STATUS_ENUM(name, number, kind, message) PH_##name = number,
     PH_STATUS_MAP(PH__STATUS_ENUM)
 #undef PH__STATUS_ENUM

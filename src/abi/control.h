@@ -47,7 +47,6 @@ struct ph__control {
 };
 
 #define PH__CONTROL_ALLOW_WX 1u /* mappings may be writable and executable at once */
-#define PH__CONTROL_ZEROES 2u   /* the host serves PH__DOORBELL_ZERO: it knows which pages were never touched */
 
 /* One page-table entry for ring 0 to store: (entry_gva) is where the entry is, (value) what goes in,
  * (gva) the address whose translation is flushed. */

@@ -41,6 +41,10 @@ _Static_assert(sizeof(struct ph__function_entry) == 24, "entries lie side by sid
 #define PH__FUNCTIONS_MAX 65536u
 #define PH__NAME_MAX 255u /* bytes of a function's name */
 
+/* A thunk's symbol is this and the export's name. Reports leave it out: a function that the compiler has put
+ * into its thunk is still called by its own name. */
+#define PH__THUNK_PREFIX "ph__export_"
+
 /* A thunk unpacks (args) by their types, calls the user's function and packs (result). */
 typedef void ph__thunk(const ph_value *args, ph_value *result);
 

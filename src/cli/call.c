@@ -25,7 +25,7 @@ static const char help[] =
     "\n"
     "  --memory SIZE       memory of the guest (64M)\n"
     "  --timeout DURATION  end the start, and each call, after this long\n"
-    "  --max-message SIZE  the most bytes of arguments, and of results (64K, or what the arguments need)\n"
+    "  --max-message SIZE  the most bytes of arguments, and of results (16M, or what the arguments need)\n"
     "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n"
     "  --raw               print a string or bytes as they are, and nothing else\n"
     "  --repeat N          call N times and print the last result\n"
@@ -98,6 +98,9 @@ static int parse_arguments(const struct ph__command *command, struct request *re
     return PH__COMMAND_OK;
 }
 
+/* Boxes cost memory where they are touched alone, so the command's default is roomier than the library's. */
+#define MESSAGE_DEFAULT (16ull << 20)
+
 /* Without a limit of the user's own, it is large enough for what we send; the call says so if nothing is. */
 static void grow_message_limit(struct request *request) {
     size_t arguments = 0;
@@ -110,7 +113,7 @@ static void grow_message_limit(struct request *request) {
     size_t most = arguments > constant ? arguments : constant;
     if (most > PH__MESSAGE_MAX)
         most = PH__MESSAGE_MAX;
-    request->config.max_message = most > PH__MESSAGE_DEFAULT ? most : PH__MESSAGE_DEFAULT;
+    request->config.max_message = most > MESSAGE_DEFAULT ? most : MESSAGE_DEFAULT;
 }
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-ph_backend ph__command_backend = PH_BACKEND_KVM;
+ph_backend ph__command_backend = PH_BACKEND_AUTO;
 
 bool ph__backend_parse(const char *name) {
     if (strcmp(name, "kvm") == 0)

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/signals.h"
-#include "sandbox/error.h"
 
 /* Names from the command line may be long, and a line break in one would forge a line. */
 #define SHOWN_MAX 256

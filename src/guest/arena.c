@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Memory that lives until the call ends. Small calls are served from a fixed block and never reach malloc; others
- * get chunks, of which one of modest size is kept for the next call, so that a sandbox that returns strings all day
- * neither grows nor pays for malloc each time.
+ * Memory that lives until the call ends. Small calls are served from a fixed block and never reach malloc;
+ * others get chunks, of which one of modest size is kept for the next call, so that a sandbox that returns
+ * strings all day neither grows nor pays for malloc each time.
  */
 #include "internal.h"
 
 #define ALIGNMENT 16u
 #define FIRST_SIZE (16u << 10)
 #define CHUNK_SIZE (64u << 10)
-#define KEPT_SIZE (1u << 20) /* a larger chunk goes back: one greedy call is not paid for by all later ones */
+
+/* A larger chunk goes back to malloc: one greedy call is not paid for by all later ones. */
+#define KEPT_SIZE (1u << 20)
 
 struct chunk {
     struct chunk *next;
@@ -30,38 +32,49 @@ static _Noreturn void throw_no_memory(size_t size) {
     ph__error_throw(&error);
 }
 
-/* Makes [position, end) hold (size) bytes. */
-static void block_add(size_t size) {
+/* A chunk of at least (size) bytes: the kept one if it will do. */
+static struct chunk *chunk_take(size_t size) {
     struct chunk *chunk = kept;
+    size_t chunk_size = size > CHUNK_SIZE ? size : CHUNK_SIZE;
 
     kept = NULL;
-    if (chunk && chunk->size < size) {
-        free(chunk);
-        chunk = NULL;
-    }
-    if (!chunk) {
-        size_t chunk_size = size > CHUNK_SIZE ? size : CHUNK_SIZE;
-        chunk = malloc(sizeof *chunk + chunk_size);
-        if (!chunk)
-            throw_no_memory(size);
+    if (chunk && chunk->size >= size)
+        return chunk;
+    free(chunk);
+    chunk = malloc(sizeof *chunk + chunk_size);
+    if (chunk)
         chunk->size = chunk_size;
-    }
+    return chunk;
+}
+
+/* Makes [position, end) hold (size) bytes; false when there are none. */
+static bool block_add(size_t size) {
+    struct chunk *chunk = chunk_take(size);
+
+    if (!chunk)
+        return false;
     chunk->next = chunks;
     chunks = chunk;
     position = (char *)(chunk + 1);
     end = position + chunk->size;
+    return true;
 }
 
-void *ph_alloc(size_t size) {
+/* ph_alloc, but that what is there may already have been written to. */
+static void *take(size_t size) {
     /* No program has half of the address space; it also keeps the sums below from wrapping. */
     if (size > SIZE_MAX / 2)
         throw_no_memory(size);
     size = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    if (size > (size_t)(end - position))
-        block_add(size);
+    if (size > (size_t)(end - position) && !block_add(size))
+        throw_no_memory(size);
     void *memory = position;
     position += size;
     return memory;
+}
+
+void *ph_alloc(size_t size) {
+    return take(size);
 }
 
 void ph__arena_reset(void) {
@@ -90,7 +103,7 @@ char *ph_strf(const char *format, ...) {
         ph__error_set(&error, PH_GUEST_E_FORMAT, "ph_strf cannot format \"%s\"", format);
         ph__error_throw(&error);
     }
-    char *text = ph_alloc((size_t)length + 1);
+    char *text = take((size_t)length + 1);
     if ((size_t)length >= room) {
         va_start(args, format);
         vsnprintf(text, (size_t)length + 1, format, args);

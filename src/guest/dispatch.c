@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The loop in which a guest waits for calls. The doorbell that hands over one call's result is also the one that
- * returns with the next call in the inbox, so a call costs one exit.
+ * The loop in which a guest waits for calls. The doorbell that hands over one call's result is also the one
+ * that returns with the next call in the inbox, so a call costs one exit.
  */
 #include "internal.h"
 
@@ -20,8 +20,8 @@ static void too_large_send(const struct ph__control *control, const struct ph__f
     size_t size = result->type == PH_STR ? strlen(result->str) : result->bytes.size;
 
     ph__error_set(&error, PH_GUEST_E_TOO_LARGE,
-                  "the result of %s has %zu bytes, more than the message limit of %llu", ph__entry_name(entry), size,
-                  (unsigned long long)control->max_message);
+                  "the result of %s has %zu bytes, more than the message limit of %llu",
+                  ph__entry_name(entry), size, (unsigned long long)control->max_message);
     ph__error_send(control, &error);
 }
 
@@ -30,7 +30,7 @@ static void call_serve(const struct ph__control *control) {
     static const struct ph__frame result_head = {.kind = PH__FRAME_RESULT};
     const void *inbox = (const void *)control->inbox_gva;
     const struct ph__frame *head = inbox;
-    const size_t export_count = (size_t)(ph__exports_end - ph__exports);
+    const size_t export_count = ((uintptr_t)ph__exports_end - (uintptr_t)ph__exports) / sizeof ph__exports[0];
     ph_type types[PH_MAX_ARGS];
     ph_value args[PH_MAX_ARGS];
     ph_value result;
@@ -47,8 +47,8 @@ static void call_serve(const struct ph__control *control) {
         ph__error_send(control, ph__error_thrown());
     } else {
         result.type = (ph_type)entry->result;
-        if (ph__frame_encode((void *)control->outbox_gva, control->box_size, control->max_message, &result_head,
-                             &result, entry->result != PH_VOID) != PH__FRAME_OK)
+        if (ph__frame_encode((void *)control->outbox_gva, control->box_size, control->max_message,
+                             &result_head, &result, entry->result != PH_VOID) != PH__FRAME_OK)
             too_large_send(control, entry, &result);
     }
     ph__error_message_clear();
@@ -56,8 +56,9 @@ static void call_serve(const struct ph__control *control) {
 }
 
 int ph_serve(void) {
-    static const char native[] = "This program serves calls in a pinhole sandbox and does nothing by itself. Try:"
-                                 " pinhole functions FILE; pinhole call FILE FUNCTION [ARG...]\n";
+    static const char native[] =
+        "This program serves calls in a pinhole sandbox and does nothing by itself. Try:"
+        " pinhole functions FILE; pinhole call FILE FUNCTION [ARG...]\n";
     static bool serving;
     const struct ph__control *control = ph__control_find();
 

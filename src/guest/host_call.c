@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Calls a function of the host: a CALL frame in the outbox, one doorbell, and the answer in the host inbox. What
- * the answer holds moves to the arena, since the next host call overwrites the box.
+ * Calls a function of the host: a CALL frame in the outbox, one doorbell, and the answer in the host inbox.
+ * What the answer holds moves to the arena, since the next host call overwrites the box.
  */
 #include "internal.h"
 
@@ -24,8 +24,8 @@ static void value_keep(ph_value *value) {
 }
 
 /* Reads the answer to a call of (entry) into (result) or (error). */
-static bool answer_take(const struct ph__control *control, const struct ph__function_entry *entry, ph_value *result,
-                        struct ph__error *error) {
+static bool answer_take(const struct ph__control *control, const struct ph__function_entry *entry,
+                        ph_value *result, struct ph__error *error) {
     static const ph_type error_types[] = {PH_STR};
     const ph_type result_types[] = {(ph_type)entry->result};
     const void *box = (const void *)control->host_inbox_gva;
@@ -33,7 +33,8 @@ static bool answer_take(const struct ph__control *control, const struct ph__func
     ph_value message;
 
     if (head->kind == PH__FRAME_RESULT &&
-        ph__frame_decode(box, control->box_size, result_types, entry->result != PH_VOID, result) == PH__FRAME_OK) {
+        ph__frame_decode(box, control->box_size, result_types, entry->result != PH_VOID, result) ==
+            PH__FRAME_OK) {
         value_keep(result);
         return true;
     }
@@ -52,15 +53,16 @@ static bool host_call(const struct ph__function_entry *entry, ph_value *values, 
     struct ph__frame head = {.kind = PH__FRAME_CALL};
 
     if (!control) {
-        ph__error_set(error, PH_GUEST_E_NATIVE, "%s is a function of the host, and this program does not run in pinhole",
+        ph__error_set(error, PH_GUEST_E_NATIVE,
+                      "%s is a function of the host, and this program does not run in pinhole",
                       ph__entry_name(entry));
         return false;
     }
     head.index = (uint32_t)(entry - ph__imports);
     for (unsigned i = 0; i < entry->count; i++)
         values[1 + i].type = (ph_type)entry->args[i];
-    if (ph__frame_encode((void *)control->outbox_gva, control->box_size, control->max_message, &head, values + 1,
-                         entry->count) != PH__FRAME_OK) {
+    if (ph__frame_encode((void *)control->outbox_gva, control->box_size, control->max_message, &head,
+                         values + 1, entry->count) != PH__FRAME_OK) {
         ph__error_set(error, PH_GUEST_E_TOO_LARGE,
                       "the arguments of the host function %s are larger than the message limit of %llu bytes",
                       ph__entry_name(entry), (unsigned long long)control->max_message);

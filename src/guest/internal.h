@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What the files of libpinhole-guest.a share. They run in the guest beside whatever C library the program has,
- * so they include no header of it: what they need from it is declared here, and is the same in glibc and musl.
+ * What the files of libpinhole-guest.a share. They run in the guest beside whatever C library the program
+ * has, so they include no header of it: what they need from it is declared here, and is the same in glibc and
+ * musl.
  */
 #ifndef PH_GUEST_INTERNAL_H
 #define PH_GUEST_INTERNAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * The ELF note that says where the program's tables are (abi/table.h), and the tables themselves, empty, so
- * that the linker makes their start and end in a program without exports or imports too. Every row of a table,
- * and ph_serve, refer to ph__note, which brings this object into the link.
+ * that the linker makes their start and end in a program without exports or imports too. Every row of a
+ * table, and ph_serve, refer to ph__note, which brings this object into the link.
  */
 #include "internal.h"
 

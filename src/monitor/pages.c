@@ -84,7 +84,7 @@ bool ph__pages_protected(size_t start, size_t end) {
 #define HOST_ZEROES_FROM 1024u
 
 static bool host_zeroes(size_t start, size_t end) {
-    return (ph__control()->flags & PH__CONTROL_ZEROES) && end - start >= HOST_ZEROES_FROM;
+    return end - start >= HOST_ZEROES_FROM;
 }
 
 int64_t ph__pages_zero(size_t start, size_t end) {

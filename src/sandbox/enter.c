@@ -3,7 +3,7 @@
  * The exit loop: runs the vCPU and serves what it comes back with, until the doorbell that the caller waits
  * for. Every number in the guest's registers is hostile; each handler checks its own.
  */
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/sandbox.h"
 
 /* One KVM_RUN, with the clock kept fresh and the time accounted for. */
@@ -21,14 +21,14 @@ static ph_status exited(ph_sandbox *sandbox, enum ph__doorbell until, uint64_t u
     int32_t code = (int32_t)(untrusted_status & 0xff);
 
     if (until == PH__DOORBELL_READY)
-        ph__error_set(
-            &sandbox->error, PH_E_EXITED,
-            "the program ended with status %d instead of waiting for calls; run it as a program, or link it "
-            "with the guest library and export something",
-            code);
+        ph__error_set(&sandbox->error, PH_E_EXITED,
+                      "the program ended with status 0x%x instead of waiting for calls; run it as a program, "
+                      "or link it "
+                      "with the guest library and export something",
+                      (unsigned)code);
     else
         ph__error_set(&sandbox->error, PH_E_EXITED,
-                      "the guest ended its program with status %d during the call", code);
+                      "the guest ended its program with status 0x%x during the call", (unsigned)code);
     sandbox->error.code = code;
     return ph__sandbox_poison(sandbox, PH_E_EXITED);
 }
@@ -57,9 +57,17 @@ static ph_status killed(ph_sandbox *sandbox, uint64_t untrusted_signal) {
     if (status == PH_E_ABORTED)
         ph__error_set(&sandbox->error, status, "the guest called abort()");
     else
-        ph__error_set(&sandbox->error, status, "signal %d ended the guest", number);
+        ph__error_set(&sandbox->error, status, "signal 0x%x ended the guest", (unsigned)number);
     sandbox->error.signal = number;
     return ph__sandbox_poison(sandbox, status);
+}
+
+/* The guest waits for calls, and nobody asked for that: it was to run as a program. */
+static ph_status waits_for_calls(ph_sandbox *sandbox) {
+    ph__error_set(
+        &sandbox->error, PH_E_STATE,
+        "the program waits for calls and does not end by itself; call its functions instead of running it");
+    return ph__sandbox_poison(sandbox, PH_E_STATE);
 }
 
 /* PH_OK to go on, or the status that ends the loop. */
@@ -77,6 +85,11 @@ static ph_status serve_doorbell(ph_sandbox *sandbox, uint32_t operation, enum ph
         return ph__io_sleep(sandbox, regs->rdi);
     case PH__DOORBELL_PROTECT:
         return ph__protect_serve(sandbox, regs->rdi, regs->rsi, regs->rdx);
+    case PH__DOORBELL_ZERO:
+        return ph__zero_serve(sandbox, regs->rdi, regs->rsi);
+    case PH__DOORBELL_READY:
+        return until == PH__DOORBELL_EXIT ? waits_for_calls(sandbox)
+                                          : ph__fault_protocol(sandbox, "a second start");
     case PH__DOORBELL_EXIT:
         return exited(sandbox, until, regs->rdi);
     case PH__DOORBELL_ABORT:

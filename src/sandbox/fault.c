@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "abi/monitor.h"
-#include "sandbox/error.h"
+#include "abi/table.h"
+#include "base/error.h"
 #include "sandbox/instruction.h"
 #include "sandbox/sandbox.h"
 #include "vm/boot.h"
@@ -35,6 +36,8 @@ void ph__fault_locate(ph_sandbox *sandbox, uint64_t rip) {
     uint64_t offset = 0;
     const char *name = ph__image_symbol(sandbox->image, rip, &offset);
 
+    if (name && strncmp(name, PH__THUNK_PREFIX, strlen(PH__THUNK_PREFIX)) == 0)
+        name += strlen(PH__THUNK_PREFIX);
     sandbox->error.rip = rip;
     ph__error_set_function(&sandbox->error, name, offset);
 }
@@ -88,11 +91,17 @@ ph_status ph__fault_protocol(ph_sandbox *sandbox, const char *what) {
 }
 
 ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status) {
-    const struct place place = locate(sandbox, sandbox->vcpu->regs->rip);
+    const char *cause = status == PH_E_TIMED_OUT ? "the time-out" : "an interrupt";
+    const struct place nowhere = {""};
+    char text[PH_ERROR_FUNCTION_MAX + 64];
 
-    return report(sandbox, status, NULL,
-                  status == PH_E_TIMED_OUT ? "the time-out ended the guest" : "an interrupt ended the guest",
-                  &place);
+    locate(sandbox, sandbox->vcpu->regs->rip);
+    /* Where exactly it was is chance: the address is in the error, and stays out of the message. */
+    if (sandbox->error.function[0])
+        snprintf(text, sizeof text, "%s ended the guest in %s", cause, sandbox->error.function);
+    else
+        snprintf(text, sizeof text, "%s ended the guest", cause);
+    return report(sandbox, status, NULL, text, &nowhere);
 }
 
 /* ---- classifying --------------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/image_parts.h"
 
 /* The largest file that is read: an image has to fit into a sandbox's memory, and the host's, as a whole. */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "abi/layout.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 
 /* Linux 6.3; older C libraries do not name it. */
 #ifndef MFD_NOEXEC_SEAL

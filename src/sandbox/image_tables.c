@@ -12,7 +12,7 @@
 
 #include "abi/control.h"
 #include "abi/table.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 
 /* One entry of a table, checked. (name) points into the file, (length) bytes long. */
 struct entry {

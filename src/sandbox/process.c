@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/window.h"
 
 static _Atomic(_Atomic uint64_t *) page;

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/sandbox.h"
 
 #define RFLAGS_TRAP 0x100u
 
-/* Changes as much as there is, as Linux does: (*answer) is the guest's errno for the rest. Fails when the host
- * side does. */
+/* Changes as much as there is, as Linux does: (*answer) is the guest's errno for the rest. Fails when the
+ * host side does. */
 static ph_status change(ph_sandbox *sandbox, struct ph__protect *wanted, int64_t *answer) {
     uint32_t count;
     bool whole;

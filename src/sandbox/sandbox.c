@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "abi/table.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "vm/boot.h"
 
 /* ---- the caller's configuration ------------------------------------------------------------------------ */

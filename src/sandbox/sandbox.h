@@ -95,6 +95,9 @@ ph_status ph__io_sleep(ph_sandbox *sandbox, uint64_t nanoseconds);
 /* protect.c: serves a PROTECT doorbell. */
 ph_status ph__protect_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size, uint64_t protection);
 
+/* zero.c: serves a ZERO doorbell. */
+ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size);
+
 /* fault.c: serves an exception: hands it to the guest's handler (PH_OK), or ends the guest. */
 ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit);
 /* Ends the guest for the exception that its handler could not be given. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/image_parts.h"
 
 static const struct ph__elf_segment *code_at(const struct ph__elf *elf, uint64_t address) {

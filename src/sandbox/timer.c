@@ -14,14 +14,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "sandbox/window.h"
 
 #define NEVER UINT64_MAX
 
 struct timer {
     uint64_t process;
-    pthread_mutex_t lock; /* the list, and (shortest_ns) */
+    struct timer *inherited; /* the parent's: its lock may be held for ever, so it is kept as it is */
+    pthread_mutex_t lock;    /* the list, and (shortest_ns) */
     pthread_cond_t wake;
     struct ph__window *windows;
     uint64_t shortest_ns; /* the shortest time-out asked for since the thread was idle */
@@ -121,6 +122,7 @@ static ph_status timer_get(struct timer **result, ph_error *error) {
             goto unlock;
         }
         t->process = ph__process_id();
+        t->inherited = atomic_load(&timer);
         t->shortest_ns = NEVER;
         atomic_init(&t->next_wake_ns, NEVER);
         pthread_mutex_init(&t->lock, NULL);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "vm/vcpu.h"
 
 /* The signal only has to arrive: KVM_RUN returns for it. */

@@ -17,7 +17,7 @@
 #include <x86intrin.h>
 
 #include "abi/doorbell.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "vm/boot.h"
 #include "vm/kvm_system.h"
 #include "vm/paging.h"
@@ -254,11 +254,22 @@ static ph_status set_segments(struct kvm_vcpu *vcpu, ph_error *error) {
                                     .selector = PH__SELECTOR_TSS,
                                     .present = 1};
     set_tss_type(vcpu, &sregs);
+    /* After reset there is one of 64 KiB at address 0, whose descriptors would be the guest's to make. */
+    sregs.ldt = (struct kvm_segment){.unusable = 1};
     sregs.cr0 = CR0_VALUE;
     sregs.cr3 = ph__paging_root(vcpu->memory).value;
     sregs.cr4 = CR4_VALUE;
     sregs.efer = EFER_VALUE;
-    return ioctl(vcpu->file, KVM_SET_SREGS, &sregs) < 0 ? failed(error, "KVM_SET_SREGS") : PH_OK;
+    if (ioctl(vcpu->file, KVM_SET_SREGS, &sregs) == 0)
+        return PH_OK;
+    /* KVM refuses bits of CR4 that its processor lacks. KVM on PVM hides FSGSBASE in CPUID but has it, so
+     * trying is the one way to know. */
+    if (errno == EINVAL)
+        return ph__error_set_system(
+            error, PH_E_BACKEND, errno,
+            "KVM refused the processor's start state; FSGSBASE may be missing (Ivy Bridge and "
+            "newer have it)");
+    return failed(error, "KVM_SET_SREGS");
 }
 
 static ph_status set_msrs(struct kvm_vcpu *vcpu, ph_error *error) {
@@ -373,8 +384,8 @@ static void report_exception(struct kvm_vcpu *vcpu, struct ph__exit *exit) {
     }
 }
 
-/* Whether the exit is a 32-bit `out` to the doorbell's port. A single `outs` looks the same but for the word that it
- * puts out, which comes from memory; one that puts out EAX is as good as `out`. */
+/* Whether the exit is a 32-bit `out` to the doorbell's port. A single `outs` looks the same but for the word
+ * that it puts out, which comes from memory; one that puts out EAX is as good as `out`. */
 static bool is_doorbell(const struct kvm_vcpu *vcpu) {
     const struct kvm_run *run = vcpu->run;
     uint32_t word;

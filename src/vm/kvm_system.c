@@ -14,7 +14,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 
 /* State components (SDM volume 1, chapter 13.1): x87, SSE, AVX, and the three of AVX-512. No AMX: its 8 KiB
  * must be asked for by the host process. */
@@ -106,17 +106,6 @@ static uint64_t choose_xcr0(const struct kvm_cpuid2 *cpuid) {
     return xcr0;
 }
 
-/* The monitor sets FS with wrfsbase. KVM on PVM hides the bit but runs the instruction, so the processor is
- * asked as well; where KVM really refuses, it refuses CR4.FSGSBASE at the start. */
-static bool has_fsgsbase(const struct kvm_cpuid2 *cpuid) {
-    uint32_t eax, ebx = 0, ecx, edx;
-
-    for (uint32_t i = 0; i < cpuid->nent; i++)
-        if (is_leaf(&cpuid->entries[i], 7, 0) && (cpuid->entries[i].ebx & 1))
-            return true;
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & 1);
-}
-
 /* QEMU's emulated SVM looks for the I/O bitmap only in a TSS of type 9, "available", where hardware holds 11,
  * "busy". KVM on SVM takes 9 and reads it back as 11; VMX refuses 9. So ask who is below. */
 static bool runs_in_qemu_emulation(void) {
@@ -131,9 +120,6 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
     cpuid->nent = PH__CPUID_MAX;
     if (ioctl(file, KVM_GET_SUPPORTED_CPUID, cpuid) < 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_SUPPORTED_CPUID failed");
-    if (!has_fsgsbase(cpuid))
-        return ph__error_set(error, PH_E_BACKEND,
-                             "the processor has no FSGSBASE instructions (Ivy Bridge and newer have)");
     system->xcr0 = choose_xcr0(cpuid);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < cpuid->nent; i++) {

@@ -8,9 +8,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "abi/frame.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -99,6 +100,30 @@ static bool map_fixed(void *address, uint64_t size, int flags, int file, uint64_
                 (off_t)file_offset) != MAP_FAILED;
 }
 
+/* Maps the pages that only the host writes: writable for the host, and read-only where KVM looks. */
+static ph_status map_control(struct ph__memory *memory, ph_error *error) {
+    ph_status status = PH_OK;
+    int pages = memfd_create("pinhole-control", MFD_CLOEXEC);
+
+    if (pages < 0 || ftruncate(pages, PH__HOST_WRITTEN_SIZE) != 0) {
+        status = map_failed(error, "the control page");
+        goto close;
+    }
+    void *host = mmap(NULL, PH__HOST_WRITTEN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pages, 0);
+    if (host == MAP_FAILED) {
+        status = map_failed(error, "the control page");
+        goto close;
+    }
+    memory->host_written = host;
+    if (mmap(memory->base + PH__CONTROL_GPA, PH__HOST_WRITTEN_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, pages,
+             0) == MAP_FAILED)
+        status = map_failed(error, "the control page");
+close:
+    if (pages >= 0)
+        close(pages);
+    return status;
+}
+
 ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *layout, int content,
                          const struct ph__file_extent *extents, size_t count, ph_error *error) {
     ph_status status = PH_OK;
@@ -111,22 +136,9 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
         return map_failed(error, "guest memory");
     }
 
-    memory->host_written =
-        mmap(NULL, PH__HOST_WRITTEN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory->host_written == MAP_FAILED) {
-        memory->host_written = NULL;
-        status = map_failed(error, "the control page");
+    status = map_control(memory, error);
+    if (status != PH_OK)
         goto unmap;
-    }
-    /* mremap of a shared mapping with an old size of 0 makes a second mapping of the same pages (mremap(2)).
-     */
-    uint8_t *control = memory->base + PH__CONTROL_GPA;
-    if (mremap(memory->host_written, 0, PH__HOST_WRITTEN_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, control) ==
-            MAP_FAILED ||
-        mprotect(control, PH__HOST_WRITTEN_SIZE, PROT_READ) != 0) {
-        status = map_failed(error, "the control page");
-        goto unmap;
-    }
 
     /* Shared, so that boxes are never counted as pages that a snapshot must copy back. */
     if (!map_fixed(memory->base + layout->messages.offset, layout->messages.size, MAP_SHARED | MAP_ANONYMOUS,

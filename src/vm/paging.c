@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "abi/monitor.h"
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "vm/boot.h"
 
 #define ENTRIES 512u

@@ -6,7 +6,7 @@
  *
  *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
  * \ tests/fuzz/fuzz_elf.c src/vm/elf.c src/sandbox/{error,image,image_content,image_tables,symbols}.c -o
- * fuzz_elf mkdir corpus && cp build/tests/unit/programs/tables* corpus && ./fuzz_elf -max_len=16384 corpus
+ * fuzz_elf mkdir corpus && cp build/tests/unit/programs/tables* corpus && ./fuzz_elf -max_len=49152 corpus
  */
 #include <elf.h>
 #include <stddef.h>

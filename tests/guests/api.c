@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The guest library at its edges: errors, aborts, memory, host calls that fail, from exports, from PH_INIT and from a main of
- * its own. Program arguments choose what goes wrong before the first call.
+ * The guest library at its edges: errors, aborts, memory, host calls that fail, from exports, from PH_INIT
+ * and from a main of its own. Program arguments choose what goes wrong before the first call.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Exports of every shape that C has, to be found and called in every kind of static ELF file: it is built with several
- * compilers, with LTO, --gc-sections, stripped and as static-PIE (meson.build). exports_more.c is the second file.
+ * Exports of every shape that C has, to be found and called in every kind of static ELF file: it is built
+ * with several compilers, with LTO, --gc-sections, stripped and as static-PIE (meson.build). exports_more.c
+ * is the second file.
  */
 #include "imports.h"
 
@@ -52,15 +53,16 @@ static int32_t was_initialised(void) {
 }
 PH_EXPORT(was_initialised, PH_I32);
 
-static int64_t sum(int32_t a, uint32_t b, int64_t c, uint64_t d, float e, double f, bool g, const char *h, ph_bytes i,
-                   int32_t j, int32_t k, int32_t l) {
-    int64_t total = a + (int64_t)b + c + (int64_t)d + (int64_t)e + (int64_t)f + g + (int64_t)i.size + j + k + l;
+static int64_t sum(int32_t a, uint32_t b, int64_t c, uint64_t d, float e, double f, bool g, const char *h,
+                   ph_bytes i, int32_t j, int32_t k, int32_t l) {
+    int64_t total =
+        a + (int64_t)b + c + (int64_t)d + (int64_t)e + (int64_t)f + g + (int64_t)i.size + j + k + l;
     while (*h)
         total += *h++;
     return total;
 }
-PH_EXPORT(sum, PH_I64, PH_I32, PH_U32, PH_I64, PH_U64, PH_F32, PH_F64, PH_BOOL, PH_STR, PH_BYTES, PH_I32, PH_I32,
-          PH_I32);
+PH_EXPORT(sum, PH_I64, PH_I32, PH_U32, PH_I64, PH_U64, PH_F32, PH_F64, PH_BOOL, PH_STR, PH_BYTES, PH_I32,
+          PH_I32, PH_I32);
 
 /* The public name is a C library's, and that of a macro. */
 #define exit leave

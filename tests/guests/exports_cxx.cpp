@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Exports of every shape that C++ has: inline functions, templates, namespaces, overloads, lambdas, static members,
- * noexcept, and objects that static constructors make. exports_cxx_more.cpp is the second file.
+ * Exports of every shape that C++ has: inline functions, templates, namespaces, overloads, lambdas, static
+ * members, noexcept, and objects that static constructors make. exports_cxx_more.cpp is the second file.
  */
 #include <map>
 #include <stdexcept>
@@ -60,8 +60,9 @@ PH_EXPORT_AS(sum_mixed, (math::mixed<double, int32_t>), PH_F64, PH_F64, PH_I32);
 PH_EXPORT_AS(member, math::box::twice, PH_I64, PH_I64);
 PH_EXPORT_AS(overload_i32, math::overloaded, PH_STR, PH_I32);
 PH_EXPORT_AS(overload_str, math::overloaded, PH_STR, PH_STR);
-PH_EXPORT_AS(lambda, [](const char *a, int32_t n) -> const char * { return ph_strf("%s x %d", a, n); }, PH_STR, PH_STR,
-             PH_I32);
+PH_EXPORT_AS(
+    lambda, [](const char *a, int32_t n) -> const char * { return ph_strf("%s x %d", a, n); }, PH_STR, PH_STR,
+    PH_I32);
 PH_EXPORT_AS(lambda_alone, ([](ph_bytes b) { return ph_bytes_copy(b.data, b.size); }), PH_BYTES, PH_BYTES);
 PH_EXPORT_AS(from_template, math::through_import<int32_t>, PH_I32, PH_I32);
 

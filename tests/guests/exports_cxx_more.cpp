@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The second file of the guest exports_cxx: it uses the same inline functions, templates and imports, so that the
- * linker has two of each to choose from.
+ * The second file of the guest exports_cxx: it uses the same inline functions, templates and imports, so that
+ * the linker has two of each to choose from.
  */
 #include "exports_cxx.h"
 

@@ -82,7 +82,7 @@ LIE_ASM(out_32_imm_post, "movl $2, %%eax\n outl %%eax, $0x80");
 
 /* The doorbell with prefixes that change it, or that mean nothing to it. */
 LIE_ASM(out_operand_size, "movl $2, %%eax\n .byte 0x66, 0xe7, 0x50");
-LIE_ASM(out_lock, "movl $13, %%eax\n .byte 0xf0, 0xe7, 0x50");
-LIE_ASM(out_rex_w, "movl $13, %%eax\n .byte 0x48, 0xe7, 0x50");
-LIE_ASM(out_rep, "movl $13, %%eax\n movl $3, %%ecx\n .byte 0xf3, 0xe7, 0x50");
-LIE_ASM(out_segment, "movl $13, %%eax\n .byte 0x65, 0x67, 0xe7, 0x50");
+LIE_ASM(out_lock, "movl $99, %%eax\n .byte 0xf0, 0xe7, 0x50");
+LIE_ASM(out_rex_w, "movl $99, %%eax\n .byte 0x48, 0xe7, 0x50");
+LIE_ASM(out_rep, "movl $99, %%eax\n movl $3, %%ecx\n .byte 0xf3, 0xe7, 0x50");
+LIE_ASM(out_segment, "movl $99, %%eax\n .byte 0x65, 0x67, 0xe7, 0x50");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Imports and inline functions that call them, in a header that every file of a guest includes, in C and in C++.
+ * Imports and inline functions that call them, in a header that every file of a guest includes, in C and in
+ * C++.
  */
 #ifndef TESTS_GUESTS_IMPORTS_H
 #define TESTS_GUESTS_IMPORTS_H

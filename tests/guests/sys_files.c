@@ -19,20 +19,20 @@ static void wrong_descriptors_are_refused(void) {
     char byte = 0;
     struct iovec vector = {&byte, 1};
     struct stat status;
-    CHECK_ERROR(write(77, "x", 1), EBADF);
+    CHECK_ERROR(write(50, "x", 1), EBADF);
     CHECK_ERROR(syscall(SYS_write, -1, "x", 1), EBADF);
-    CHECK_ERROR(read(77, &byte, 1), EBADF);
-    CHECK_ERROR(writev(77, &vector, 1), EBADF);
-    CHECK_ERROR(readv(77, &vector, 1), EBADF);
-    CHECK_ERROR(pread(77, &byte, 1, 0), EBADF);
-    CHECK_ERROR(close(77), EBADF);
-    CHECK_ERROR(dup(77), EBADF);
-    CHECK_ERROR(dup2(77, 5), EBADF);
-    CHECK_ERROR(fcntl(77, F_GETFD), EBADF);
-    CHECK_ERROR(fcntl(77, F_DUPFD, 10), EBADF);
-    CHECK_ERROR(fstat(77, &status), EBADF);
-    CHECK_ERROR(lseek(77, 0, SEEK_SET), EBADF);
-    CHECK_ERROR(syscall(SYS_ioctl, 77, TIOCGWINSZ, &byte), EBADF);
+    CHECK_ERROR(read(50, &byte, 1), EBADF);
+    CHECK_ERROR(writev(50, &vector, 1), EBADF);
+    CHECK_ERROR(readv(50, &vector, 1), EBADF);
+    CHECK_ERROR(pread(50, &byte, 1, 0), EBADF);
+    CHECK_ERROR(close(50), EBADF);
+    CHECK_ERROR(dup(50), EBADF);
+    CHECK_ERROR(dup2(50, 5), EBADF);
+    CHECK_ERROR(fcntl(50, F_GETFD), EBADF);
+    CHECK_ERROR(fcntl(50, F_DUPFD, 10), EBADF);
+    CHECK_ERROR(fstat(50, &status), EBADF);
+    CHECK_ERROR(lseek(50, 0, SEEK_SET), EBADF);
+    CHECK_ERROR(syscall(SYS_ioctl, 50, TIOCGWINSZ, &byte), EBADF);
     CHECK_ERROR(syscall(SYS_writev, 1, &vector, 2000), EINVAL);
     vector.iov_len = (size_t)-1;
     CHECK_ERROR(writev(1, &vector, 1), EINVAL);
@@ -104,7 +104,7 @@ static void streams_look_like_pipes(void) {
 }
 
 static void output_is_ready(void) {
-    struct pollfd polls[3] = {{1, POLLOUT, 0}, {-1, POLLIN, 9}, {77, POLLIN, 0}};
+    struct pollfd polls[3] = {{1, POLLOUT, 0}, {-1, POLLIN, 9}, {50, POLLIN, 0}};
     CHECK(poll(polls, 3, -1) == 2);
     CHECK(polls[0].revents == POLLOUT && polls[1].revents == 0 && polls[2].revents == POLLNVAL);
     fd_set set;
@@ -112,7 +112,7 @@ static void output_is_ready(void) {
     FD_SET(1, &set);
     CHECK(select(2, NULL, &set, NULL, NULL) == 1 && FD_ISSET(1, &set));
     FD_ZERO(&set);
-    FD_SET(77, &set);
+    FD_SET(50, &set);
     CHECK_ERROR(select(78, &set, NULL, NULL, NULL), EBADF);
 }
 

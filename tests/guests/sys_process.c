@@ -76,7 +76,7 @@ static void memory_is_reported(void) {
     struct sysinfo info;
     CHECK(sysinfo(&info) == 0 && info.totalram > 0 && info.freeram <= info.totalram && info.mem_unit >= 1);
     uint64_t before = info.freeram * info.mem_unit;
-    void *block = malloc(1 << 20);
+    void *volatile block = malloc(1 << 20);
     CHECK(block != NULL && sysinfo(&info) == 0);
     CHECK(!in_pinhole() || info.freeram < before);
     free(block);

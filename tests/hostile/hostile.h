@@ -35,6 +35,8 @@ struct hostile {
     ph_status last;          /* what the last call or start returned */
     unsigned host_calls;     /* how often a host function ran */
     bool may_change_tables;  /* the test asks for changes of protection */
+    const char *honest;      /* an export bool(void) that is true when all is well: `honest` in hostile guests */
+    bool brief;              /* one of very many: without the fresh sandbox afterwards */
     uint8_t *before;         /* memory that only ring 0 and the host may write, as it was */
     size_t page_tables_size; /* at the end of (before) */
     struct hostile_import imports[HOSTILE_IMPORTS_MAX];

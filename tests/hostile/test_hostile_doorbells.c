@@ -48,7 +48,7 @@ static void ring_at_start(const char *operation, const char *rdi, uint64_t timeo
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
 static void unknown_operations_are_refused(void **state) {
-    static const uint32_t operations[] = {0,  13, 14, 15, 16, 64, 127, 128, 255, 256, 0x50, 0x101, 0x10002,
+    static const uint32_t operations[] = {0,  14, 15, 16, 64, 127, 128, 255, 256, 0x50, 0x101, 0x10002,
                                           0x7fffffff, 0x80000000, 0x80000002, 0xfffffffe, 0xffffffff};
 
     (void)state;
@@ -374,6 +374,83 @@ static void a_protection_under_single_step_is_not_lost(void **state) {
     hostile_end(&hostile, "PROTECT under single step");
 }
 
+/* ---- zeroing ------------------------------------------------------------------------------------------- */
+
+static void zeroing_outside_the_heap_is_invalid(void **state) {
+    (void)state;
+    test_needs_kvm();
+    const struct ph__layout layout = layout_of_guest();
+    const uint64_t arena = layout.arena.gva;
+    const uint64_t end = arena + layout.arena.size;
+    const uint64_t ranges[][2] = {
+        {arena + 1, 4096},
+        {arena, 4095},
+        {arena - 4096, 4096},
+        {arena - 4096, 8192},
+        {end - 4096, 8192},
+        {end, 4096},
+        {arena, layout.arena.size + 4096},
+        {arena, 1ull << 63},
+        {arena, ~0ull << 12},
+        {arena + 4096, 0ull - 4096},
+        {0, 4096},
+        {0, 1ull << 62},
+        {layout.image.gva, 4096},
+        {layout.stack.gva, 4096},
+        {PH__GVA(PH__CONTROL_GPA), 4096},
+        {PH__GVA(PH__TABLES_GPA), 4096},
+        {PH__GVA(PH__MONITOR_GPA), 4096},
+        {layout.page_tables.gva, 4096},
+        {layout.messages.gva, 4096},
+        {layout.bookkeeping.gva, 4096},
+        {0x800000000000, 4096},
+        {1ull << 63, 4096},
+        {0xfffffffffffff000, 4096},
+        {0xfffffffffffff000, 8192},
+    };
+
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (ring(PH__DOORBELL_ZERO, ranges[i][0], ranges[i][1], ~0ull, PH_OK) != -EINVAL)
+            fail_msg("ZERO 0x%llx, 0x%llx", (unsigned long long)ranges[i][0], (unsigned long long)ranges[i][1]);
+}
+
+/* The host's memory on both sides of what is zeroed, and every byte in it. */
+static void zeroing_stays_inside_what_was_asked_for(void **state) {
+    (void)state;
+    test_needs_kvm();
+    const uint64_t size = 3 * PH__PAGE_SIZE;
+    struct hostile hostile;
+    ph_value result = {.type = PH_U64};
+
+    hostile_begin(&hostile, GUEST, NULL);
+    const struct ph__region *arena = &hostile.sandbox->memory.layout.arena;
+    const uint64_t starts[] = {0, PH__PAGE_SIZE, PH__LARGE_PAGE_SIZE - PH__PAGE_SIZE, arena->size - size};
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        /* What lies before and behind the arena's ends belongs to the image and to the stack. */
+        uint8_t *bytes = hostile.sandbox->memory.base + arena->offset + starts[i];
+        const bool first = starts[i] == 0;
+        const bool last = starts[i] + size == arena->size;
+        memset(bytes, 0x5a, size);
+        if (!first)
+            bytes[-1] = 0x5a;
+        if (!last)
+            bytes[size] = 0x5a;
+        hostile_expect(&hostile,
+                       hostile_call(&hostile, "ring",
+                                    ARGS(U32(PH__DOORBELL_ZERO), U64(arena->gva + starts[i]), U64(size), U64(0)),
+                                    &result),
+                       PH_OK, "ZERO");
+        assert_int_equal((int64_t)result.u64, 0);
+        for (uint64_t at = 0; at < size; at++)
+            assert_int_equal(bytes[at], 0);
+        if (!first)
+            assert_int_equal(bytes[-1], 0x5a);
+        if (!last)
+            assert_int_equal(bytes[size], 0x5a);
+    }
+    hostile_end(&hostile, "ZERO");
+}
+
 /* ---- output and input ---------------------------------------------------------------------------------- */
 
 static const uint64_t sizes_that_fit[] = {0, 1, 4095, 65535, 65536};
@@ -598,6 +675,8 @@ int main(void) {
         cmocka_unit_test(a_protection_has_effect_at_once),
         cmocka_unit_test(protections_do_not_use_up_the_page_tables),
         cmocka_unit_test(a_protection_under_single_step_is_not_lost),
+        cmocka_unit_test(zeroing_outside_the_heap_is_invalid),
+        cmocka_unit_test(zeroing_stays_inside_what_was_asked_for),
         cmocka_unit_test(output_that_fits_the_page_is_taken),
         cmocka_unit_test(output_larger_than_the_page_is_refused),
         cmocka_unit_test(output_to_other_streams_is_a_bad_descriptor),

@@ -70,7 +70,7 @@ static void the_doorbell_through_dx_is_the_doorbell(void **state) {
     struct hostile hostile;
 
     hostile_begin(&hostile, GUEST, NULL);
-    hostile_expect(&hostile, hostile_call(&hostile, "out_32", ARGS(U32(0x50), U64(13)), NULL), PH_E_PROTOCOL,
+    hostile_expect(&hostile, hostile_call(&hostile, "out_32", ARGS(U32(0x50), U64(99)), NULL), PH_E_PROTOCOL,
                    "an operation that does not exist");
     assert_non_null(strstr(ph_sandbox_error(hostile.sandbox)->message, "doorbell that means nothing"));
     hostile_end(&hostile, "out_32");

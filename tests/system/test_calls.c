@@ -336,10 +336,10 @@ static void arguments_outlive_host_calls(void **state) {
 
 static void messages_up_to_the_limit_pass_and_larger_ones_lose_nothing(void **state) {
     const uint64_t limit = 64 << 10; /* the default */
-    char *data = calloc(1, limit + 1);
     ph_value result;
     (void)state;
     test_needs_kvm();
+    char *data = calloc(1, limit + 1);
     struct errors errors = errors_start(0, 0);
 
     for (uint64_t size = limit - 2; size <= limit + 1; size++) {
@@ -386,10 +386,10 @@ static void limit_counts_all_arguments_together(void **state) {
 
 static void messages_of_64_mib_pass_each_way(void **state) {
     const uint64_t size = 64ull << 20;
-    char *data = malloc(size);
     ph_value result;
     (void)state;
     test_needs_kvm();
+    char *data = malloc(size);
     struct errors errors = errors_start(size, 512ull << 20);
     const ph_value argument = bytes(data, size);
     const ph_value count = u64(size);

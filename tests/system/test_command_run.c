@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -188,6 +189,21 @@ static void a_full_disk_is_the_programs_business(void **state) {
     assert_fails(command_wait(&running), 1, "echo: write error: No space left on device\n");
 }
 
+/* What the command opens must not take the place of a closed stream, and be written to. */
+static void a_closed_stream_is_not_written_to(void **state) {
+    char line[2048];
+    char said[256];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "exec '%s' run '%s' echo hi 2>&1 >&-", getenv("PH_TEST_COMMAND"), BUSYBOX);
+    FILE *pipe = popen(line, "r"); // NOLINT(cert-env33-c): a constant line, with paths of the build
+    assert_non_null(pipe);
+    said[fread(said, 1, sizeof said - 1, pipe)] = 0;
+    assert_int_equal(pclose(pipe), 1 << 8);
+    assert_string_equal(said, "echo: write error: Bad file descriptor\n");
+}
+
 static void the_doctor_tells_about_this_machine(void **state) {
     (void)state;
     struct outcome outcome = run_command(ARGUMENTS("doctor", "--json"));
@@ -227,6 +243,7 @@ int main(void) {
         cmocka_unit_test(a_signal_at_any_moment_is_not_lost),
         cmocka_unit_test(a_second_signal_ends_the_command_at_once),
         cmocka_unit_test(a_full_disk_is_the_programs_business),
+        cmocka_unit_test(a_closed_stream_is_not_written_to),
         cmocka_unit_test(the_doctor_tells_about_this_machine),
     };
     return cmocka_run_group_tests_name("command run", tests, NULL, NULL);

@@ -198,7 +198,7 @@ static void cxx_exports_work(void **state) {
     assert_int_equal(CALL("sum_i32", i32(1), i32(2)).i32, 3);
     assert_true(CALL("sum_f64", f64(0.5), f64(0.25)).f64 == 0.75);
     assert_true(CALL("sum_mixed", f64(0.5), i32(2)).f64 == 2.5);
-    assert_int_equal(CALL("member", i64(1ll << 40)).i64, 1ll << 41);
+    assert_int_equal(CALL("member", i64(1LL << 40)).i64, 1LL << 41);
     assert_string_equal(CALL("overload_i32", i32(5)).str, "i32 5");
     assert_string_equal(CALL("overload_str", str("x")).str, "str x");
     assert_string_equal(CALL("lambda", str("a"), i32(3)).str, "a x 3");

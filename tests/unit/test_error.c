@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sandbox/error.h"
+#include "base/error.h"
 #include "support/guarded.h"
 
 /* Copies the (length) bytes of (text) into room for (capacity), with nothing readable behind the one and

@@ -225,6 +225,12 @@ static void what_does_not_fit_leaves_the_box_as_it_was(void **state) {
     /* A size that would wrap. */
     const ph_value huge = {.type = PH_BYTES, .bytes = {"", SIZE_MAX}};
     assert_too_large(BOX_SIZE, SIZE_MAX, &huge, 1);
+    /* More than a frame's positions can say, in a box that would hold it; nothing of either is touched. */
+    const struct ph__frame head = {.kind = PH__FRAME_CALL};
+    const ph_value large = {.type = PH_BYTES, .bytes = {"", UINT32_MAX - 47}};
+    uint8_t *box = box_take(0);
+    assert_int_equal(ph__frame_encode(box, SIZE_MAX / 2, SIZE_MAX / 2, &head, &large, 1),
+                     PH__FRAME_TOO_LARGE);
 }
 
 static void a_message_of_the_limit_fits_into_a_box_of_the_limit(void **state) {

@@ -546,6 +546,15 @@ static void functions_with_one_name_are_refused(void **state) {
     program_add_function(&program, 1, "greet", PH_STR, greet_args, 1);
     assert_refused("two functions are exported as 'greet'");
 
+    /* A name that starts with another is another name, and hides nothing. */
+    program_init(&program);
+    program_add_note(&program);
+    program_add_function(&program, 1, "log", PH_VOID, NULL, 0);
+    program_add_function(&program, 1, "logs", PH_VOID, NULL, 0);
+    assert_opened();
+    program_add_function(&program, 1, "log", PH_VOID, NULL, 0);
+    assert_refused("two functions are exported as 'log'");
+
     program_init(&program);
     program_add_note(&program);
     program_add_function(&program, 0, "log", PH_VOID, all_args, 2);
@@ -572,6 +581,7 @@ static void a_guest_library_of_another_version_must_be_rebuilt(void **state) {
     program_note_header(&program)->n_descsz = 0;
     assert_refused("rebuild the guest");
     program_note(&program)->abi_version = PH__ABI_VERSION;
+    assert_refused("rebuild the guest");
     program_note_header(&program)->n_descsz = 8;
     assert_refused("the note of the guest library is damaged");
     program_note_header(&program)->n_descsz = 4;
@@ -751,6 +761,7 @@ static void a_function_without_a_size_reaches_to_the_next(void **state) {
     program_add_symbol(&program, "second", 0x401060, 0);
     assert_opened();
     assert_symbol(0x40105f, "first", 0x1f);
+    assert_int_equal(image->symbols[1].size, 0x20);
     assert_symbol(0x401060, "second", 0);
     /* And the last one to the end of the code. */
     assert_symbol(0x4011ff, "second", 0x19f);
@@ -764,10 +775,21 @@ static void of_several_names_the_plain_one_is_taken(void **state) {
     program_add_symbol(&program, "__write", 0x401040, 0x20);
     program_add_symbol(&program, "label", 0x401080, 0);
     program_add_symbol(&program, "whole", 0x401080, 0x20);
+    /* In any order. */
+    program_add_symbol(&program, "read", 0x4010c0, 0x20);
+    program_add_symbol(&program, "_read", 0x4010c0, 0x20);
+    program_add_symbol(&program, "body", 0x401100, 0x20);
+    program_add_symbol(&program, "start", 0x401100, 0);
+    /* Of equals, the one whose name comes first in the file. */
+    program_add_symbol(&program, "zero", 0x401140, 8);
+    program_add_symbol(&program, "one", 0x401140, 8);
     assert_opened();
     assert_symbol(0x401050, "write", 0x10);
     assert_symbol(0x401090, "whole", 0x10);
-    assert_int_equal(image->symbol_count, 3);
+    assert_symbol(0x4010c8, "read", 8);
+    assert_symbol(0x401110, "body", 0x10);
+    assert_symbol(0x401140, "zero", 0);
+    assert_int_equal(image->symbol_count, 6);
 }
 
 static void symbols_that_are_no_functions_are_left_out(void **state) {

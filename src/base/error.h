@@ -4,8 +4,8 @@
  * guest, from its file or from a path cannot move a terminal's cursor, forge a second line or break a log's
  * encoding.
  */
-#ifndef PH_SANDBOX_ERROR_H
-#define PH_SANDBOX_ERROR_H
+#ifndef PH_BASE_ERROR_H
+#define PH_BASE_ERROR_H
 
 #include <pinhole/pinhole.h>
 

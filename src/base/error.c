@@ -3,7 +3,7 @@
  * Fills a ph_error and makes text printable (error.h). Called on every failure path, so nothing here
  * allocates or can fail.
  */
-#include "sandbox/error.h"
+#include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
