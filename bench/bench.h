@@ -75,7 +75,7 @@ void bench_report_row(struct bench_report *report, const char *table, const char
                       double *values, size_t count);
 
 /* Ends the program with a message. */
-_Noreturn void bench_fail(const char *format, ...) PH_PRINTF(1, 2);
+__attribute__((noreturn)) void bench_fail(const char *format, ...) PH_PRINTF(1, 2);
 
 /* Ends the program when (status) is a failure of (what); (error) may be NULL. */
 void bench_check(ph_status status, const char *what, const ph_error *error);

@@ -86,7 +86,7 @@ guest_tidy() {
 cppcheck_all() {
     cppcheck --quiet -j "$jobs" --enable=warning,performance,portability --error-exitcode=1 --inline-suppr \
         --std=c11 --library=posix --library=gnu -D__x86_64__=1 -D__linux__=1 -D__GNUC__=12 -DPH__PROJECT_VERSION='""' \
-        -Iinclude -Isrc --suppress=missingInclude --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
+        -Iinclude -Isrc -Ibench -Itests --suppress=missingInclude --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
         --suppress=leakReturnValNotUsed \
         "${sources[@]}"
 }

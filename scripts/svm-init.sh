@@ -73,6 +73,14 @@ if ! grep -qw svm /proc/cpuinfo; then
     say "broken the processor is not one with SVM"
     off
 fi
+# While the first VM comes or the last one goes, QEMU can go astray (tests/support/hold_vm.c).
+mkfifo /svm/ready
+/svm/hold_vm >/svm/ready 2>/svm/hold.log &
+read -r held </svm/ready
+if [ "$held" != ready ]; then
+    say "broken no VM can be made: $(cat /svm/hold.log)"
+    off
+fi
 
 say "start Linux $(uname -r), nested paging $(cat /sys/module/kvm_amd/parameters/npt)"
 while read -r number name; do

@@ -174,14 +174,29 @@ def script_of(test, build):
     return "\n".join(lines) + "\n"
 
 
+def add_holder(archive, targets):
+    """The program that svm-init.sh starts first, as it is not at the same path in every build."""
+    for target in targets:
+        if target["name"] == "hold_vm":
+            add_file(archive, target["filename"][0])
+            archive.link("svm/hold_vm", target["filename"][0])
+
+
 def add_tests(archive, build, wanted):
     tests = [test for test in introspect(build, "--tests") if SUITES.intersection(
         suite.rpartition(":")[2] for suite in test["suite"])]
     if wanted:
         tests = [test for test in tests if test["name"] in wanted]
+    # Valgrind and fuzzers look at the same code in another way, which is the same on every processor.
+    tools = [test for test in tests if not test["cmd"][0].startswith(build + os.sep)]
+    tests = [test for test in tests if test not in tools]
+    if tools:
+        print("svm: not run there:", *(test["name"] for test in tools), file=sys.stderr)
     if not tests:
         sys.exit("svm-initramfs.py: there is no such test")
-    products = {target["id"]: target["filename"] for target in introspect(build, "--targets")}
+    targets = introspect(build, "--targets")
+    add_holder(archive, targets)
+    products = {target["id"]: target["filename"] for target in targets}
     names = []
     for number, test in enumerate(tests):
         paths = [*test["cmd"], *test["env"].values()]

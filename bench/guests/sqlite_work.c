@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 static const char statements[] =
+    "PRAGMA temp_store = MEMORY;"
     "CREATE TABLE item (id INTEGER PRIMARY KEY, kind INTEGER, price REAL, name TEXT);"
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120000)"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 240000)"
     "  INSERT INTO item SELECT i, (i * 7919) % 997, ((i * 104729) % 100000) / 100.0, printf('item %x', i * "
     "31) FROM n;"
     "CREATE INDEX item_kind ON item(kind, price);"

@@ -48,8 +48,8 @@ struct ph__control {
 
 #define PH__CONTROL_ALLOW_WX 1u /* mappings may be writable and executable at once */
 
-/* One page-table entry for ring 0 to store: (entry_gva) is where the entry is, (value) what goes in,
- * (gva) the address whose translation is flushed. */
+/* One page-table entry for ring 0 to store: (entry_gva) is where the entry is, (value) what goes in, (gva)
+ * any address that the entry translates: its translation is flushed. */
 struct ph__poke {
     uint64_t entry_gva;
     uint64_t value;

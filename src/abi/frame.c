@@ -5,6 +5,8 @@
  */
 #include "frame.h"
 
+#include "hot.h"
+
 #define PAYLOAD_ALIGNMENT 16u
 
 static size_t align_up(size_t position) {
@@ -47,8 +49,9 @@ static uint64_t scalar_bits(const ph_value *value) {
     }
 }
 
-enum ph__frame_status ph__frame_encode(void *box, size_t capacity, size_t max_payload,
-                                       const struct ph__frame *head, const ph_value *values, size_t count) {
+PH__HOT enum ph__frame_status ph__frame_encode(void *box, size_t capacity, size_t max_payload,
+                                               const struct ph__frame *head, const ph_value *values,
+                                               size_t count) {
     uint8_t *bytes = box;
     struct ph__slot slots[PH_MAX_ARGS];
     ph_bytes payloads[PH_MAX_ARGS];
@@ -129,8 +132,8 @@ static bool scalar_take(const struct ph__slot *slot, ph_value *value) {
     }
 }
 
-enum ph__frame_status ph__frame_decode(const void *bytes, size_t size, const ph_type *types, size_t count,
-                                       ph_value *values) {
+PH__HOT enum ph__frame_status ph__frame_decode(const void *bytes, size_t size, const ph_type *types,
+                                               size_t count, ph_value *values) {
     const uint8_t *base = bytes;
     struct ph__frame head;
 

@@ -9,14 +9,16 @@
 
 #include <pinhole/pinhole.h>
 
+#include "abi/hot.h"
+
 /* Clears (error), which may be NULL, and fills in (status) and a message in printf's form, made printable.
  * Arguments may point into (error) itself. Returns (status), for `return ph__error_set(...)`. */
-ph_status ph__error_set(ph_error *error, ph_status status, const char *format, ...) PH_PRINTF(3, 4);
+PH__COLD ph_status ph__error_set(ph_error *error, ph_status status, const char *format, ...) PH_PRINTF(3, 4);
 
 /* As ph__error_set, for a host system call that failed with (system_error), an errno: the message gets its
  * description appended. */
-ph_status ph__error_set_system(ph_error *error, ph_status status, int system_error, const char *format, ...)
-    PH_PRINTF(4, 5);
+PH__COLD ph_status ph__error_set_system(ph_error *error, ph_status status, int system_error,
+                                        const char *format, ...) PH_PRINTF(4, 5);
 
 /* Fills in (error)'s function with the (name) of a function of the guest, made printable, and the distance
  * (offset) from its start. (error) may be NULL; a NULL (name) leaves the fields empty. */

@@ -106,8 +106,8 @@ static bool has_answered(ph_status status) {
     return status == PH_OK || status == PH_E_GUEST || status == PH_E_HOST_FUNCTION;
 }
 
-ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *function, const ph_value *args,
-                          size_t count, ph_value *result, uint64_t timeout_ns) {
+PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *function, const ph_value *args,
+                                  size_t count, ph_value *result, uint64_t timeout_ns) {
     if (!sandbox || !function || (count && !args))
         return PH_E_ARGUMENT;
     ph_status status = ph__sandbox_acquire(sandbox, PH_STATE_READY, "a call");
@@ -126,7 +126,7 @@ ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *function, cons
     return status;
 }
 
-ph_status ph_call(ph_sandbox *sandbox, const ph_function *function, const ph_value *args, size_t count,
-                  ph_value *result) {
+PH__HOT ph_status ph_call(ph_sandbox *sandbox, const ph_function *function, const ph_value *args,
+                          size_t count, ph_value *result) {
     return ph_call_timeout(sandbox, function, args, count, result, sandbox ? sandbox->config.timeout_ns : 0);
 }

@@ -131,7 +131,7 @@ static ph_status serve(ph_sandbox *sandbox, const struct ph__exit *exit, enum ph
     }
 }
 
-ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until) {
+PH__HOT ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until) {
     sandbox->handled_regs.rip = 0; /* what a handler was given in an earlier call is over */
     for (;;) {
         struct ph__exit exit;

@@ -105,7 +105,7 @@ static void run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
     free_allocations(&call);
 }
 
-ph_status ph__host_call_serve(ph_sandbox *sandbox) {
+PH__HOT ph_status ph__host_call_serve(ph_sandbox *sandbox) {
     const ph_image *image = sandbox->image;
     const struct ph__frame *frame = ph__frame_receive(sandbox);
     ph_value args[PH_MAX_ARGS];
@@ -121,6 +121,5 @@ ph_status ph__host_call_serve(ph_sandbox *sandbox) {
         return ph__fault_protocol(sandbox, "the arguments of a host call do not match its signature");
     sandbox->stats.host_calls++;
     run(sandbox, index, args);
-    ph__answer(sandbox, 0);
     return PH_OK;
 }

@@ -26,6 +26,7 @@ struct ph__image_extent {
     uint64_t gva;
     uint64_t size;
     uint64_t file_offset;
+    bool writable;
 };
 
 struct ph__symbol {

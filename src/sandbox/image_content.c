@@ -107,6 +107,7 @@ ph_status ph__image_fill_content(ph_image *image, const uint8_t *bytes, const st
             .gva = page_down(start),
             .size = page_up(end) - page_down(start),
             .file_offset = position,
+            .writable = segment->writable,
         };
         /* What the file holds around the segment stays out: the rest of the first and last page is zero. */
         if (write_all(image->content, content + (start - segment->address), end - start,

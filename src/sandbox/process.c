@@ -10,12 +10,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/hot.h"
 #include "base/error.h"
 #include "sandbox/window.h"
 
 static _Atomic(_Atomic uint64_t *) page;
 
-uint64_t ph__process_id(void) {
+PH__HOT uint64_t ph__process_id(void) {
     _Atomic uint64_t *id = atomic_load_explicit(&page, memory_order_acquire);
     return id ? atomic_load_explicit(id, memory_order_relaxed) : 0;
 }
@@ -44,7 +45,7 @@ unlock:
     return status;
 }
 
-pid_t ph__process_thread(void) {
+PH__HOT pid_t ph__process_thread(void) {
     static _Thread_local struct {
         uint64_t process;
         pid_t thread;

@@ -22,7 +22,7 @@ static bool reserve(ph_sandbox *sandbox, size_t size) {
     return true;
 }
 
-const struct ph__frame *ph__frame_receive(ph_sandbox *sandbox) {
+PH__HOT const struct ph__frame *ph__frame_receive(ph_sandbox *sandbox) {
     const uint8_t *box = ph__box(sandbox, PH__BOX_OUT);
     uint32_t untrusted_size = __atomic_load_n(&((const struct ph__frame *)box)->size, __ATOMIC_RELAXED);
 
@@ -37,7 +37,8 @@ const struct ph__frame *ph__frame_receive(ph_sandbox *sandbox) {
     return frame;
 }
 
-bool ph__frame_values(const ph_sandbox *sandbox, const ph_type *types, size_t count, ph_value *values) {
+PH__HOT bool ph__frame_values(const ph_sandbox *sandbox, const ph_type *types, size_t count,
+                              ph_value *values) {
     const struct ph__frame *frame = (const struct ph__frame *)sandbox->received;
     return ph__frame_decode(sandbox->received, frame->size, types, count, values) == PH__FRAME_OK;
 }

@@ -129,8 +129,10 @@ static ph_status make_vm(ph_sandbox *sandbox, ph_error *error) {
         return status;
     ph__boot_write(&sandbox->memory);
     status = ph__backend_kvm.create(&options, &sandbox->vcpu, error);
-    if (status == PH_OK)
+    if (status == PH_OK) {
+        ph__touch_ahead(sandbox);
         status = ph__window_init(&sandbox->window, sandbox->vcpu, sandbox->config.interrupt_signal, error);
+    }
     return status;
 }
 
@@ -226,7 +228,7 @@ static ph_status refuse(ph_sandbox *sandbox, ph_state state, ph_state wanted, co
     return ph__error_set(error, PH_E_STATE, "%s is only possible before the sandbox is started", what);
 }
 
-ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *what) {
+PH__HOT ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *what) {
     if (sandbox->owner != ph__process_id())
         return PH_E_FORKED;
     if (atomic_exchange_explicit(&sandbox->busy, true, memory_order_acquire))
@@ -239,7 +241,7 @@ ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *
     return status;
 }
 
-void ph__sandbox_release(ph_sandbox *sandbox) {
+PH__HOT void ph__sandbox_release(ph_sandbox *sandbox) {
     atomic_store_explicit(&sandbox->busy, false, memory_order_release);
 }
 

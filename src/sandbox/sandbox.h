@@ -14,6 +14,7 @@
 
 #include "abi/doorbell.h"
 #include "abi/frame.h"
+#include "abi/hot.h"
 #include "sandbox/image.h"
 #include "sandbox/window.h"
 #include "vm/paging.h"
@@ -97,6 +98,9 @@ ph_status ph__protect_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size, ui
 
 /* zero.c: serves a ZERO doorbell. */
 ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size);
+
+/* touch.c: has the host touch pages that the guest is about to, where that makes a start faster. */
+void ph__touch_ahead(const ph_sandbox *sandbox);
 
 /* fault.c: serves an exception: hands it to the guest's handler (PH_OK), or ends the guest. */
 ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit);

@@ -78,9 +78,15 @@ static void measure(const char *const *strings, size_t *count, size_t *bytes) {
     }
 }
 
+/* Remembered: CPUID leaves the virtual machine that the host itself may run in, which takes microseconds. */
 static uint32_t hardware_capabilities(void) {
-    uint32_t eax, ebx, ecx, edx;
-    __cpuid(1, eax, ebx, ecx, edx);
+    static _Atomic uint32_t known;
+    uint32_t eax, ebx, ecx, edx = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (edx == 0) {
+        __cpuid(1, eax, ebx, ecx, edx);
+        atomic_store_explicit(&known, edx, memory_order_relaxed);
+    }
     return edx; /* what AT_HWCAP is on x86 (Linux, arch/x86/include/asm/elf.h) */
 }
 

@@ -155,10 +155,10 @@ static void list(struct timer *t, struct ph__window *window) {
 
 ph_status ph__timer_arm(struct ph__window *window, uint64_t deadline_ns, uint64_t timeout_ns,
                         ph_error *error) {
-    struct timer *t;
+    struct timer *t = NULL;
     ph_status status = timer_get(&t, error);
 
-    if (status != PH_OK)
+    if (status != PH_OK || !t)
         return status;
     if (!window->listed) {
         pthread_mutex_lock(&t->lock);

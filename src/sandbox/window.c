@@ -16,10 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/hot.h"
 #include "base/error.h"
 #include "vm/vcpu.h"
 
-/* The signal only has to arrive: KVM_RUN returns for it. */
+/* The signal only has to arrive: it ends a system call that waits, KVM_RUN or a sleep. */
 static void on_signal(int number) {
     (void)number;
 }
@@ -28,24 +29,32 @@ static int default_signal(void) {
     return SIGRTMIN + 3;
 }
 
-static ph_status install_handler(int number, ph_error *error) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ph_status not_a_signal(int number, ph_error *error) {
+    return ph__error_set_system(error, PH_E_ARGUMENT, errno, "signal %d cannot interrupt a vCPU", number);
+}
+
+static ph_status take_signal(int number, ph_error *error) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct sigaction old;
-    ph_status status = PH_OK;
 
     sigemptyset(&action.sa_mask);
-    pthread_mutex_lock(&lock);
     if (sigaction(number, NULL, &old) != 0)
-        status =
-            ph__error_set_system(error, PH_E_ARGUMENT, errno, "signal %d cannot interrupt a vCPU", number);
-    else if ((old.sa_flags & SA_SIGINFO) || (old.sa_handler != SIG_DFL && old.sa_handler != on_signal))
-        status =
-            ph__error_set(error, PH_E_SIGNAL_TAKEN,
-                          "signal %d already has a handler; choose another with interrupt_signal", number);
-    else if (old.sa_handler == SIG_DFL && sigaction(number, &action, NULL) != 0)
-        status =
-            ph__error_set_system(error, PH_E_ARGUMENT, errno, "signal %d cannot interrupt a vCPU", number);
+        return not_a_signal(number, error);
+    bool ours = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == on_signal;
+    bool is_free = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL;
+    if (!ours && !is_free)
+        return ph__error_set(error, PH_E_SIGNAL_TAKEN,
+                             "signal %d already has a handler; choose another with interrupt_signal", number);
+    if (is_free && sigaction(number, &action, NULL) != 0)
+        return not_a_signal(number, error);
+    return PH_OK;
+}
+
+static ph_status install_handler(int number, ph_error *error) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    ph_status status = take_signal(number, error);
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -80,7 +89,7 @@ static uint64_t monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error) {
+PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error) {
     if (signal_blocked(window->signal))
         return ph__error_set(error, PH_E_SIGNAL_BLOCKED,
                              "this thread blocks signal %d, so its calls could not be interrupted",
@@ -103,7 +112,7 @@ ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_err
     return status;
 }
 
-uint32_t ph__window_close(struct ph__window *window) {
+PH__HOT uint32_t ph__window_close(struct ph__window *window) {
     uint32_t word = atomic_load_explicit(&window->word, memory_order_relaxed);
     uint32_t closed;
 

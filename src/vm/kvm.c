@@ -17,6 +17,7 @@
 #include <x86intrin.h>
 
 #include "abi/doorbell.h"
+#include "abi/hot.h"
 #include "base/error.h"
 #include "vm/boot.h"
 #include "vm/kvm_system.h"
@@ -32,6 +33,8 @@ _Static_assert(offsetof(struct ph__regs, rflags) == offsetof(struct kvm_regs, rf
 #define CR0_VALUE 0x80050033ull /* PG AM WP NE ET MP PE */
 #define CR4_VALUE 0x50620ull    /* OSXSAVE FSGSBASE OSXMMEXCPT OSFXSR PAE */
 #define EFER_VALUE 0xd01ull     /* NXE LMA LME SCE */
+/* As after a reset (SDM volume 3, chapter 10.4.4): enabled, and the one processor that boots. */
+#define APIC_BASE_VALUE 0xfee00900ull
 
 #define MSR_STAR 0xc0000081u
 #define MSR_LSTAR 0xc0000082u
@@ -128,8 +131,11 @@ static void synchronise_tsc(struct kvm_vcpu *vcpu) {
     uint64_t zero = 0;
     struct kvm_device_attr offset = {
         .group = KVM_VCPU_TSC_CTRL, .attr = KVM_VCPU_TSC_OFFSET, .addr = (uint64_t)(uintptr_t)&zero};
-    int khz = ioctl(vcpu->file, KVM_GET_TSC_KHZ, 0);
+    /* Asked of the VM, which is cheap; before Linux 5.18 only a vCPU knows. */
+    int khz = ioctl(vcpu->vm, KVM_GET_TSC_KHZ, 0);
 
+    if (khz <= 0)
+        khz = ioctl(vcpu->file, KVM_GET_TSC_KHZ, 0);
     vcpu->vcpu.tsc_khz = khz > 0 ? (uint64_t)khz : 0;
     vcpu->vcpu.tsc_offset = 0;
     if (ioctl(vcpu->file, KVM_SET_DEVICE_ATTR, &offset) == 0)
@@ -182,6 +188,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, ph_error *error) {
     if (ioctl(vcpu->file, KVM_SET_CPUID2, &vcpu->system->cpuid) < 0)
         return failed(error, "KVM_SET_CPUID2");
     synchronise_tsc(vcpu);
+    vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
     vcpu->run->kvm_valid_regs = KVM_SYNC_X86_REGS;
     vcpu->vcpu.regs = shared_regs(vcpu);
     return PH_OK;
@@ -241,10 +248,10 @@ static void set_tss_type(const struct kvm_vcpu *vcpu, struct kvm_sregs *sregs) {
 
 static ph_status set_segments(struct kvm_vcpu *vcpu, ph_error *error) {
     const uint64_t tables = PH__GVA(PH__TABLES_GPA);
-    struct kvm_sregs sregs;
+    /* All that is not named is 0. There is no LDT: after reset there is one of 64 KiB at address 0, whose
+     * descriptors would be the guest's to make. */
+    struct kvm_sregs sregs = {.ldt.unusable = 1, .apic_base = APIC_BASE_VALUE};
 
-    if (ioctl(vcpu->file, KVM_GET_SREGS, &sregs) < 0)
-        return failed(error, "KVM_GET_SREGS");
     set_ring(&sregs, 3);
     sregs.ds = sregs.es = sregs.fs = sregs.gs = sregs.ss;
     sregs.gdt = (struct kvm_dtable){.base = tables + PH__GDT_OFFSET, .limit = PH__GDT_SIZE - 1};
@@ -254,8 +261,6 @@ static ph_status set_segments(struct kvm_vcpu *vcpu, ph_error *error) {
                                     .selector = PH__SELECTOR_TSS,
                                     .present = 1};
     set_tss_type(vcpu, &sregs);
-    /* After reset there is one of 64 KiB at address 0, whose descriptors would be the guest's to make. */
-    sregs.ldt = (struct kvm_segment){.unusable = 1};
     sregs.cr0 = CR0_VALUE;
     sregs.cr3 = ph__paging_root(vcpu->memory).value;
     sregs.cr4 = CR4_VALUE;
@@ -317,8 +322,10 @@ static uint64_t stubs_gva(void) {
     return PH__GVA(PH__MONITOR_GPA) + ph__monitor()->stubs;
 }
 
+/* The window is asked for first, since it is a constant: a call then never looks at the monitor's header. */
 static bool in_stubs(uint64_t rip) {
-    return rip >= stubs_gva() && rip < PH__GVA(PH__MONITOR_GPA) + ph__monitor()->text;
+    return rip >= PH__WINDOW_GVA && rip >= stubs_gva() &&
+           rip < PH__GVA(PH__MONITOR_GPA) + ph__monitor()->text;
 }
 
 /* The frame of the exception whose stub runs, from the stack pointer that it runs on. The stack is the
@@ -469,7 +476,7 @@ static void mark_regs(struct kvm_vcpu *vcpu) {
     vcpu->vcpu.regs_changed = false;
 }
 
-static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
+PH__HOT static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
 
     *exit = (struct ph__exit){0};

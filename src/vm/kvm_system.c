@@ -65,11 +65,29 @@ static bool is_leaf(const struct kvm_cpuid_entry2 *entry, uint32_t function, uin
     return entry->function == function && entry->index == index;
 }
 
+/* Leaves about what guests do not get, and those of state components that are not in (xcr0). */
+static bool is_withheld(const struct kvm_cpuid_entry2 *entry, uint64_t xcr0) {
+    switch (entry->function) {
+    case 0x12: /* enclaves */
+    case 0x14: /* processor trace */
+    case 0x1d: /* AMX */
+    case 0x1e:
+    case 0x8000000a: /* SVM */
+        return true;
+    case 0xd:
+        return entry->index > 1 && entry->index < 64 && !(xcr0 >> entry->index & 1);
+    default:
+        return false;
+    }
+}
+
 /* Clears what a guest has no use for, so that it neither tries nor depends on it: nested virtualization,
  * enclaves, processor trace, protection keys, AMX, and a local APIC's timer. PVM does not enforce this, other
  * KVMs do. */
 static void filter_entry(struct kvm_cpuid_entry2 *entry, uint64_t xcr0) {
-    if (is_leaf(entry, 1, 0))
+    if (is_withheld(entry, xcr0))
+        entry->eax = entry->ebx = entry->ecx = entry->edx = 0;
+    else if (is_leaf(entry, 1, 0))
         entry->ecx &= ~(1u << 5 | 1u << 21 | 1u << 24); /* VMX, x2APIC, TSC deadline */
     else if (is_leaf(entry, 7, 0)) {
         entry->ebx &= ~(1u << 2 | 1u << 25);             /* SGX, processor trace */
@@ -78,15 +96,10 @@ static void filter_entry(struct kvm_cpuid_entry2 *entry, uint64_t xcr0) {
     } else if (is_leaf(entry, 0xd, 0)) {
         entry->eax &= (uint32_t)xcr0;
         entry->edx = 0;
-    } else if (entry->function == 0xd && entry->index == 1) {
+    } else if (is_leaf(entry, 0xd, 1))
         entry->ecx = entry->edx = 0; /* no supervisor state */
-    } else if (entry->function == 0xd && entry->index < 64 && !(xcr0 >> entry->index & 1)) {
-        entry->eax = entry->ebx = entry->ecx = entry->edx = 0;
-    } else if (is_leaf(entry, 0x80000001, 0))
+    else if (is_leaf(entry, 0x80000001, 0))
         entry->ecx &= ~(1u << 2); /* SVM */
-    else if (entry->function == 0x12 || entry->function == 0x14 || entry->function == 0x1d ||
-             entry->function == 0x1e || entry->function == 0x8000000a)
-        entry->eax = entry->ebx = entry->ecx = entry->edx = 0; /* details of the above */
 }
 
 /* KVM's paravirtual leaves: a guest that sees them may use MSRs and hypercalls that are not there. */
@@ -114,6 +127,27 @@ static bool runs_in_qemu_emulation(void) {
     return ebx == 0x54474354 && ecx == 0x43544743 && edx == 0x47435447; /* "TCGTCGTCGTCG" */
 }
 
+/* The first byte of the file at (path), 0 when there is none. */
+static char first_byte(const char *path) {
+    char byte = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (file < 0)
+        return 0;
+    if (read(file, &byte, 1) != 1)
+        byte = 0;
+    close(file);
+    return byte;
+}
+
+/* Whether KVM does without the processor's second level of page tables. No ioctl says so. Where these files
+ * cannot be read the answer is no: it only decides about speed. */
+static bool shadows_page_tables(void) {
+    return access("/sys/module/kvm_pvm", F_OK) == 0 ||
+           first_byte("/sys/module/kvm_intel/parameters/ept") == 'N' ||
+           first_byte("/sys/module/kvm_amd/parameters/npt") == 'N';
+}
+
 static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *error) {
     struct kvm_cpuid2 *cpuid = &system->cpuid.head;
 
@@ -132,9 +166,9 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
     return PH_OK;
 }
 
-ph_status ph__kvm_system(int file, const struct ph__kvm_system **result, ph_error *error) {
+ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_error *error) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct ph__kvm_system system;
+    static struct ph__kvm_system facts;
     static bool known;
     ph_status status = PH_OK;
 
@@ -142,16 +176,17 @@ ph_status ph__kvm_system(int file, const struct ph__kvm_system **result, ph_erro
     if (!known) {
         status = check_capabilities(file, error);
         if (status == PH_OK)
-            status = ask_cpuid(file, &system, error);
+            status = ask_cpuid(file, &facts, error);
         if (status == PH_OK) {
-            system.vcpu_mapping_size = ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
-            system.tss_type_available = runs_in_qemu_emulation();
-            if (system.vcpu_mapping_size < (int)sizeof(struct kvm_run))
+            facts.vcpu_mapping_size = ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
+            facts.shadow_paging = shadows_page_tables();
+            facts.tss_type_available = runs_in_qemu_emulation();
+            if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))
                 status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
         }
         known = status == PH_OK;
     }
     pthread_mutex_unlock(&lock);
-    *result = &system;
+    *system = &facts;
     return status;
 }

@@ -95,67 +95,70 @@ static ph_status map_failed(ph_error *error, const char *what) {
     return ph__error_set_system(error, status, number, "mapping %s failed", what);
 }
 
-static bool map_fixed(void *address, uint64_t size, int flags, int file, uint64_t file_offset) {
-    return mmap(address, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file,
-                (off_t)file_offset) != MAP_FAILED;
+/* Where the host's writable mapping of control page and poke list is: behind guest memory, so that one call
+ * unmaps both. */
+static uint64_t range_size(const struct ph__layout *layout) {
+    return layout->size + PH__HOST_WRITTEN_SIZE;
 }
 
-/* Maps the pages that only the host writes: writable for the host, and read-only where KVM looks. */
-static ph_status map_control(struct ph__memory *memory, ph_error *error) {
-    ph_status status = PH_OK;
-    int pages = memfd_create("pinhole-control", MFD_CLOEXEC);
+static bool map_fixed(uint8_t *address, uint64_t size, int protection, int flags, int file, uint64_t offset) {
+    return mmap(address, size, protection, flags | MAP_FIXED | MAP_NORESERVE, file, (off_t)offset) !=
+           MAP_FAILED;
+}
 
-    if (pages < 0 || ftruncate(pages, PH__HOST_WRITTEN_SIZE) != 0) {
-        status = map_failed(error, "the control page");
-        goto close;
-    }
-    void *host = mmap(NULL, PH__HOST_WRITTEN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, pages, 0);
-    if (host == MAP_FAILED) {
-        status = map_failed(error, "the control page");
-        goto close;
-    }
-    memory->host_written = host;
-    if (mmap(memory->base + PH__CONTROL_GPA, PH__HOST_WRITTEN_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, pages,
-             0) == MAP_FAILED)
-        status = map_failed(error, "the control page");
-close:
-    if (pages >= 0)
-        close(pages);
-    return status;
+/* Maps the pages that are shared with the guest while it runs: those that only the host writes, writable for
+ * the host and read-only where KVM looks, and the boxes. Shared, so that boxes are never counted as pages
+ * that a snapshot must copy back. One file holds them all, since making and dropping one takes longer than
+ * mapping it. */
+static bool map_shared(struct ph__memory *memory) {
+    const struct ph__region *messages = &memory->layout.messages;
+    const int read_write = PROT_READ | PROT_WRITE;
+    int pages = memfd_create("pinhole-shared", MFD_CLOEXEC);
+
+    if (pages < 0)
+        return false;
+    memory->host_written = memory->base + memory->layout.size;
+    bool mapped =
+        ftruncate(pages, (off_t)(PH__HOST_WRITTEN_SIZE + messages->size)) == 0 &&
+        map_fixed(memory->host_written, PH__HOST_WRITTEN_SIZE, read_write, MAP_SHARED, pages, 0) &&
+        map_fixed(memory->base + PH__CONTROL_GPA, PH__HOST_WRITTEN_SIZE, PROT_READ, MAP_SHARED, pages, 0) &&
+        map_fixed(memory->base + messages->offset, messages->size, read_write, MAP_SHARED, pages,
+                  PH__HOST_WRITTEN_SIZE);
+    int number = errno;
+    close(pages);
+    errno = number;
+    return mapped;
 }
 
 ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *layout, int content,
                          const struct ph__file_extent *extents, size_t count, ph_error *error) {
+    const int read_write = PROT_READ | PROT_WRITE;
     ph_status status = PH_OK;
 
     *memory = (struct ph__memory){.layout = *layout};
     memory->base =
-        mmap(NULL, layout->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, range_size(layout), read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory->base == MAP_FAILED) {
         memory->base = NULL;
         return map_failed(error, "guest memory");
     }
+    /* Where huge pages are the system's default, the few pages that a small guest touches would cost 2 MiB
+     * each, to be cleared first. A kernel without huge pages refuses, and that is as good. */
+    madvise(memory->base, layout->size, MADV_NOHUGEPAGE);
 
-    status = map_control(memory, error);
-    if (status != PH_OK)
-        goto unmap;
-
-    /* Shared, so that boxes are never counted as pages that a snapshot must copy back. */
-    if (!map_fixed(memory->base + layout->messages.offset, layout->messages.size, MAP_SHARED | MAP_ANONYMOUS,
-                   -1, 0)) {
-        status = map_failed(error, "the message boxes");
+    if (!map_shared(memory)) {
+        status = map_failed(error, "the pages shared with the guest");
         goto unmap;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!map_fixed(memory->base + extents[i].offset, extents[i].size, MAP_PRIVATE, content,
+        if (!map_fixed(memory->base + extents[i].offset, extents[i].size, read_write, MAP_PRIVATE, content,
                        extents[i].file_offset)) {
             status = map_failed(error, "the image");
             goto unmap;
         }
     }
     /* A child must not see, let alone copy, guest memory. */
-    if (madvise(memory->base, layout->size, MADV_DONTFORK) != 0 ||
-        madvise(memory->host_written, PH__HOST_WRITTEN_SIZE, MADV_DONTFORK) != 0) {
+    if (madvise(memory->base, range_size(layout), MADV_DONTFORK) != 0) {
         status = map_failed(error, "guest memory outside children");
         goto unmap;
     }
@@ -167,12 +170,8 @@ unmap:
 }
 
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {
-    if (!forked) {
-        if (memory->host_written)
-            munmap(memory->host_written, PH__HOST_WRITTEN_SIZE);
-        if (memory->base)
-            munmap(memory->base, memory->layout.size);
-    }
+    if (!forked && memory->base)
+        munmap(memory->base, range_size(&memory->layout));
     memory->host_written = NULL;
     memory->base = NULL;
 }

@@ -16,11 +16,13 @@
 
 #define PH__BACKEND_VERSION 1u
 
-/* Why the vCPU came back. */
+/* Why the vCPU came back. A backend need not have every kind: an emulator is never reset, and refuses a store
+ * at once. */
 enum ph__exit_kind {
     PH__EXIT_DOORBELL,  /* (operation); arguments and answer in the registers */
-    PH__EXIT_EXCEPTION, /* (vector, error_code, address): ring 3 raised it; (regs) are at the instruction */
-    PH__EXIT_KICKED,    /* kick was called, or a signal came; nothing is lost, run again to go on */
+    PH__EXIT_EXCEPTION, /* (vector, error_code, address) as the page tables imply; (regs) are at the
+                           instruction, but behind it for a trap (vectors 1, 3 and 4) */
+    PH__EXIT_KICKED,    /* kick was called, or a signal may have come; nothing is lost, run again to go on */
     PH__EXIT_PROTOCOL,  /* an exit that no honest guest makes; (what) says which */
     PH__EXIT_MEMORY,    /* a store to memory that the guest may not write, past its page tables */
     PH__EXIT_SHUTDOWN,  /* triple fault: the processor was reset, (regs) mean nothing */
@@ -71,7 +73,7 @@ struct ph__backend {
     ph_status (*poke)(struct ph__vcpu *vcpu, uint32_t count, ph_error *error);
 
     /* Makes the run under way, or else the next one, come back with PH__EXIT_KICKED. Async-signal-safe. A run
-     * on another thread needs that thread's signal too: see sandbox/interrupt.c. */
+     * on another thread needs that thread's signal too: see sandbox/window.c. */
     void (*kick)(struct ph__vcpu *vcpu);
 
     /* Takes an earlier kick back. */
@@ -83,8 +85,9 @@ struct ph__vcpu {
     const struct ph__backend *backend;
     struct ph__regs *regs;
     bool regs_changed;  /* the caller sets it when it has changed (regs); run clears it */
-    uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond */
+    uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
+    bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
 };
 
 extern const struct ph__backend ph__backend_kvm;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * For the guests hostile_*.c: programs without a libc that speak the protocol by hand, so that they can break it.
- * Each lie is one small export; the test calls one in a fresh sandbox and looks at what the host makes of it. An
- * honest export beside them, `honest`, shows that the rest of the guest is sound.
+ * For the guests hostile_*.c: programs without a libc that speak the protocol by hand, so that they can break
+ * it. Each lie is one small export; the test calls one in a fresh sandbox and looks at what the host makes of
+ * it. An honest export beside them, `honest`, shows that the rest of the guest is sound.
  *
- * hostile_start.c is linked with each: it starts, waits for calls, answers them. A program argument asks for a lie
- * before the first call; start_lie then gets it.
+ * hostile_start.c is linked with each: it starts, waits for calls, answers them. A program argument asks for
+ * a lie before the first call; start_lie then gets it.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H
@@ -39,11 +39,16 @@ static inline void *outbox(void) {
     return (void *)control->outbox_gva;
 }
 
-/* An export void(void) whose body is (code), inline assembly. What it leaves in the registers is thrown away. */
+/* An export void(void) whose body is (code), inline assembly. What it leaves in the registers is thrown away.
+ */
+/* NOLINTBEGIN(bugprone-macro-parentheses): code cannot be in parentheses */
 #define LIE_ASM(name, code)                                                                                  \
     static void name(void) {                                                                                 \
-        __asm__ volatile(code : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",      \
-                         "r12", "r13", "r14", "r15", "memory", "cc");                                        \
+        __asm__ volatile(code                                                                                \
+                         :                                                                                   \
+                         :                                                                                   \
+                         : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", \
+                           "r14", "r15", "memory", "cc");                                                    \
     }                                                                                                        \
     PH_EXPORT(name, PH_VOID)
 
@@ -61,6 +66,7 @@ static inline int64_t system_call(uint64_t number, uint64_t a, uint64_t b, uint6
                      : "rcx", "r11", "memory");
     return answer;
 }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Where the monitor's parts are, by the header that everybody may read. */
 static inline const struct ph__monitor_header *monitor_header(void) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Sends the frames that it is given, bit for bit: as the answer to a call, as a host call, as an abort. The test
- * makes the frame, so that each lie is written down in one place, next to what must come of it.
+ * Sends the frames that it is given, bit for bit: as the answer to a call, as a host call, as an abort. The
+ * test makes the frame, so that each lie is written down in one place, next to what must come of it.
  */
 #include "hostile.h"
 
@@ -11,8 +11,8 @@ PH_IMPORT(take_bytes, PH_VOID, PH_BYTES);
 PH_IMPORT(take_bool_f32, PH_VOID, PH_BOOL, PH_F32);
 PH_IMPORT(take_nothing, PH_VOID);
 
-/* The library's side of a host call. Nobody makes one; a row exists because something in the program could, so the
- * compiler must not see that this does nothing. */
+/* The library's side of a host call. Nobody makes one; a row exists because something in the program could,
+ * so the compiler must not see that this does nothing. */
 __attribute__((noipa)) void ph__host_call(const void *entry, ph_value *values) {
     (void)entry;
     (void)values;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Instructions that only a kernel or a hypervisor may run, and others that a sandbox might get wrong. One export for
- * each; the name is the instruction.
+ * Instructions that only a kernel or a hypervisor may run, and others that a sandbox might get wrong. One
+ * export for each; the name is the instruction.
  */
 #include "hostile.h"
 
@@ -39,8 +39,10 @@ LIE_ASM(sysretq, "lea 1f(%%rip), %%rcx\n mov $0x202, %%r11d\n sysretq\n 1:");
 LIE_ASM(sysexit, "sysexit");
 LIE_ASM(xsetbv, "xor %%ecx, %%ecx\n xor %%edx, %%edx\n mov $3, %%eax\n xsetbv");
 LIE_ASM(invpcid, "xor %%eax, %%eax\n invpcid -16(%%rsp), %%rax");
-LIE_ASM(xsaves, "xor %%eax, %%eax\n xor %%edx, %%edx\n lea -1024(%%rsp), %%rbx\n and $-64, %%rbx\n xsaves (%%rbx)");
-LIE_ASM(xrstors, "xor %%eax, %%eax\n xor %%edx, %%edx\n lea -1024(%%rsp), %%rbx\n and $-64, %%rbx\n xrstors (%%rbx)");
+LIE_ASM(xsaves,
+        "xor %%eax, %%eax\n xor %%edx, %%edx\n lea -1024(%%rsp), %%rbx\n and $-64, %%rbx\n xsaves (%%rbx)");
+LIE_ASM(xrstors,
+        "xor %%eax, %%eax\n xor %%edx, %%edx\n lea -1024(%%rsp), %%rbx\n and $-64, %%rbx\n xrstors (%%rbx)");
 LIE_ASM(rsm, ".byte 0x0f, 0xaa");
 LIE_ASM(rdpmc, "xor %%ecx, %%ecx\n rdpmc");
 LIE_ASM(clac, "clac");
@@ -88,8 +90,9 @@ LIE_ASM(ud0, ".byte 0x0f, 0xff, 0xc0");
 LIE_ASM(ud1, ".byte 0x0f, 0xb9, 0xc0");
 LIE_ASM(ud2, "ud2");
 LIE_ASM(lock_nothing, ".byte 0xf0, 0x90");
-LIE_ASM(too_long, ".byte 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, "
-                  "0x90");
+LIE_ASM(too_long,
+        ".byte 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, "
+        "0x90");
 LIE_ASM(push_cs, ".byte 0x0e");
 LIE_ASM(far_call_imm, ".byte 0x9a, 0, 0, 0, 0, 0, 0");
 LIE_ASM(salc, ".byte 0xd6");

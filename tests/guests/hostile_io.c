@@ -6,12 +6,14 @@
 #include "hostile.h"
 
 /* Ports in DX, as the argument. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): code cannot be in parentheses */
 #define PORT_FORM(name, instruction)                                                                         \
     static uint64_t name(uint32_t port, uint64_t rax) {                                                      \
         __asm__ volatile(instruction : "+a"(rax) : "d"((uint64_t)port) : "memory");                          \
         return rax;                                                                                          \
     }                                                                                                        \
     PH_EXPORT(name, PH_U64, PH_U32, PH_U64)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 PORT_FORM(out_8, "outb %%al, %%dx");
 PORT_FORM(out_16, "outw %%ax, %%dx");

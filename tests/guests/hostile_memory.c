@@ -32,7 +32,8 @@ static uint64_t jump(uint64_t address, uint64_t rdi, uint64_t rcx) {
     __asm__ volatile("call *%3"
                      : "+a"(rax), "+D"(rdi), "+c"(rcx)
                      : "r"(address)
-                     : "rbx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
+                     : "rbx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",
+                       "cc");
     return rax;
 }
 PH_EXPORT(jump, PH_U64, PH_U64, PH_U64, PH_U64);
@@ -46,8 +47,8 @@ static void fill(uint64_t address, uint64_t size, uint64_t *seed) {
         words[i] = *seed ? random_next(seed) : ~0ull;
 }
 
-/* Everything of the monitor that ring 3 can write: data, stack, I/O pages, bookkeeping, and the boxes. A (seed) of
- * 0 fills with ones. */
+/* Everything of the monitor that ring 3 can write: data, stack, I/O pages, bookkeeping, and the boxes. A
+ * (seed) of 0 fills with ones. */
 static void ruin(uint64_t seed) {
     const struct ph__monitor_header *header = monitor_header();
     uint64_t blob = PH__GVA(PH__MONITOR_GPA);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Puts the processor into every state that ring 3 can reach - flags, selectors, vector units - and then goes through
- * the ways into pinhole: an exception, a system call, a doorbell.
+ * Puts the processor into every state that ring 3 can reach - flags, selectors, vector units - and then goes
+ * through the ways into pinhole: an exception, a system call, a doorbell.
  */
 #include "hostile.h"
 
@@ -19,11 +19,12 @@ enum {
     THEN_INTERRUPT_RETURN,
 };
 
-/* (before) runs with the flags as they were; the first instruction of (code) is the first under the new ones. */
+/* (before) runs with the flags as they were; the first instruction of (code) is the first under the new ones.
+ */
 #define WITH_FLAGS(before, code)                                                                             \
     __asm__ volatile(before "pushfq\n"                                                                       \
-                     "orq %0, (%%rsp)\n"                                                                     \
-                     "popfq\n" code                                                                          \
+                            "orq %0, (%%rsp)\n"                                                              \
+                            "popfq\n" code                                                                   \
                      :                                                                                       \
                      : "r"(flags)                                                                            \
                      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc")
@@ -76,7 +77,10 @@ PH_EXPORT(with_flags, PH_U64, PH_U64, PH_U32);
 static uint64_t flags_set(uint64_t flags) {
     uint64_t after;
 
-    __asm__ volatile("pushq %1\n popfq\n pushfq\n pop %0\n pushq $2\n popfq" : "=r"(after) : "r"(flags) : "cc");
+    __asm__ volatile("pushq %1\n popfq\n pushfq\n pop %0\n pushq $2\n popfq"
+                     : "=r"(after)
+                     : "r"(flags)
+                     : "cc");
     return after;
 }
 PH_EXPORT(flags_set, PH_U64, PH_U64);
@@ -108,6 +112,19 @@ FAR_JUMP(far_jump_system_call, LANDING_SYSTEM_CALL);
 FAR_JUMP(far_jump_int80, LANDING_INT80);
 FAR_JUMP(far_jump_sysenter, LANDING_SYSENTER);
 FAR_JUMP(far_jump_doorbell, LANDING_DOORBELL);
+
+/* A change of protection, asked for in whatever mode the jump led to. */
+static void far_jump_protect(uint32_t selector) {
+    __asm__ volatile("lea 1f(%%rip), %%rax\n"
+                     "mov %%eax, -16(%%rsp)\n"
+                     "mov %0, -12(%%rsp)\n"
+                     "ljmp *-16(%%rsp)\n"
+                     "1: mov $9, %%eax\n outl %%eax, $0x50\n ud2\n"
+                     :
+                     : "r"(selector), "D"(control->arena_gva), "S"(4096ull), "d"(1ull)
+                     : "rax", "memory");
+}
+PH_EXPORT(far_jump_protect, PH_VOID, PH_U32);
 
 static void far_return(uint32_t selector) {
     __asm__ volatile("mov %0, %%eax\n push %%rax\n lea 1f(%%rip), %%rax\n push %%rax\n lretq\n 1: ud2"
@@ -228,8 +245,8 @@ static int64_t system_call_with(uint64_t number, uint64_t value) {
                      "pop %%rbp"
                      : "=a"(answer), "+d"(value)
                      : "a"(number)
-                     : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",
-                       "cc");
+                     : "rbx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                       "memory", "cc");
     return answer;
 }
 PH_EXPORT(system_call_with, PH_I64, PH_U64, PH_U64);

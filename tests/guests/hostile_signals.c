@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Uses signals as no program should: handlers that return to their fault, handlers that are no code, frames that no
- * kernel wrote, alternate stacks in impossible places. Only the kernel's own interface is used, as a program without
- * a libc does (rt_sigaction and sigreturn of x86-64 Linux).
+ * Uses signals as no program should: handlers that return to their fault, handlers that are no code, frames
+ * that no kernel wrote, alternate stacks in impossible places. Only the kernel's own interface is used, as a
+ * program without a libc does (rt_sigaction and sigreturn of x86-64 Linux).
  */
 #include <asm/sigcontext.h>
 #include <linux/signal.h>
@@ -164,7 +164,8 @@ static uint64_t step_through(void) {
 }
 PH_EXPORT(step_through, PH_U64);
 
-/* ---- frames that no kernel wrote ------------------------------------------------------------------------ */
+/* ---- frames that no kernel wrote ------------------------------------------------------------------------
+ */
 
 static _Alignas(64) uint8_t state[4096];
 
@@ -211,7 +212,8 @@ static uint64_t state_address(void) {
 }
 PH_EXPORT(state_address, PH_U64);
 
-/* ---- signals by number ---------------------------------------------------------------------------------- */
+/* ---- signals by number ----------------------------------------------------------------------------------
+ */
 
 static int64_t send(uint64_t signal) {
     return system_call(NR_KILL, 1, signal, 0, 0, 0, 0);

@@ -35,17 +35,31 @@ __attribute__((noipa)) int32_t ph__host_call_try(const void *entry, ph_value *va
     }                                                                                                        \
     PH_EXPORT(name, PH_VOID)
 
+/* A locked access that crosses a cache line stops every processor for a while. */
+static void lock_across_lines(void) {
+    static _Alignas(64) uint64_t words[16];
+
+    __asm__ volatile("lock incq -4(%0)" : : "r"(words + 8) : "memory", "cc");
+}
+
+static void touch_arena(void) {
+    for (uint64_t at = 0; at < control->arena_size; at += PH__PAGE_SIZE)
+        *(volatile char *)(control->arena_gva + at) = 1;
+}
+
+static uint64_t protect(uint64_t offset, uint64_t size, uint64_t protection) {
+    return ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva + offset, size, protection);
+}
+
 /* Without an exit. */
 STORM(spin, __asm__ volatile("pause"));
 STORM(spin_tight, __asm__ volatile("1: jmp 1b"));
 STORM(spin_without_interrupts, __asm__ volatile("pushq $2\n popfq"));
 STORM(spin_on_vector_units, __asm__ volatile("mulpd %%xmm0, %%xmm1" : : : "xmm1"));
 STORM(spin_on_serialisation, __asm__ volatile("cpuid" : : "a"(0), "c"(0) : "rbx", "rdx"));
-STORM(spin_on_bus_locks, static uint64_t words[32]; uint64_t *word = (uint64_t *)(((uint64_t)words + 63) & ~63ull);
-      __asm__ volatile("lock incq -4(%0)" : : "r"(word + 8) : "memory", "cc"));
-STORM(spin_on_long_strings,
-      __asm__ volatile("rep stosb" : : "D"(control->arena_gva), "c"(control->arena_size), "a"(1) : "memory"));
-STORM(spin_on_pages, for (uint64_t at = 0; at < control->arena_size; at += 4096) *(volatile char *)(control->arena_gva + at) = 1);
+STORM(spin_on_bus_locks, lock_across_lines());
+STORM(long_strings, memset((void *)control->arena_gva, 1, control->arena_size));
+STORM(spin_on_pages, touch_arena());
 STORM(spin_on_random, __asm__ volatile("rdtsc" : : : "rax", "rdx"));
 
 /* With an exit each time. */
@@ -61,25 +75,42 @@ STORM(short_sleeps, ph__doorbell_ring(PH__DOORBELL_SLEEP, 1000, 0, 0));
 STORM(endless_sleep, ph__doorbell_ring(PH__DOORBELL_SLEEP, ~0ull, 0, 0));
 STORM(host_calls, work());
 STORM(refused_protections, ph__doorbell_ring(PH__DOORBELL_PROTECT, 1, 1, 1));
-STORM(protections, ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva, 8192, 1);
-      ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva + 4096, 8192, 3));
-STORM(large_protections, ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva, control->arena_size, 1);
-      ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva, control->arena_size, 3));
-
-STORM(zeroes, *(volatile char *)control->arena_gva = 1;
-      ph__doorbell_ring(PH__DOORBELL_ZERO, control->arena_gva, control->arena_size, 0));
 STORM(zeroes_of_nothing, ph__doorbell_ring(PH__DOORBELL_ZERO, control->arena_gva, 0, 0));
+
+static void protections(void) {
+    for (;;) {
+        protect(0, 8192, 1);
+        protect(4096, 8192, 3);
+    }
+}
+PH_EXPORT(protections, PH_VOID);
+
+static void large_protections(void) {
+    for (;;) {
+        protect(0, control->arena_size, 1);
+        protect(0, control->arena_size, 3);
+    }
+}
+PH_EXPORT(large_protections, PH_VOID);
 
 /* Every page of the arena alone, so that no large page is left, and then all of it again and again. */
 static void split_protections(void) {
     for (uint64_t at = 4096; at < control->arena_size; at += PH__LARGE_PAGE_SIZE)
-        ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva + at, 4096, 1);
+        protect(at, 4096, 1);
     for (;;) {
-        ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva, control->arena_size, 0);
-        ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva, control->arena_size, 3);
+        protect(0, control->arena_size, 0);
+        protect(0, control->arena_size, 3);
     }
 }
 PH_EXPORT(split_protections, PH_VOID);
+
+static void zeroes(void) {
+    for (;;) {
+        *(volatile char *)control->arena_gva = 1;
+        ph__doorbell_ring(PH__DOORBELL_ZERO, control->arena_gva, control->arena_size, 0);
+    }
+}
+PH_EXPORT(zeroes, PH_VOID);
 
 /* What the monitor does for long by itself: (most) bytes of a string at a time. */
 STORM(long_copies, system_call(1, 1, control->arena_gva, control->arena_size, 0, 0, 0));

@@ -46,7 +46,7 @@ PH_EXPORT(visit_for_ever, PH_VOID);
 
 static void system_calls_for_ever(void) {
     for (;;)
-        getppid();
+        (void)getppid();
 }
 PH_EXPORT(system_calls_for_ever, PH_VOID);
 

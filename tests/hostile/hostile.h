@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What the tests of hostile guests share: a guest in a sandbox of its own, one lie, and the proof that the host is
- * none the worse for it. After each lie the status, the state and the error must agree, a poisoned sandbox must
- * refuse the next call, nothing that only ring 0 or the host may write has changed, and a fresh sandbox
- * of the same image answers an honest call.
+ * What the tests of hostile guests share: a guest in a sandbox of its own, one lie, and the proof that the
+ * host is none the worse for it. After each lie the status, the state and the error must agree, a poisoned
+ * sandbox must refuse the next call, nothing that only ring 0 or the host may write has changed, and a fresh
+ * sandbox of the same image answers an honest call.
  *
  * Every call has a time-out, so no guest can hang the suite.
  */
@@ -32,12 +32,12 @@ struct hostile_import {
 struct hostile {
     ph_image *image;
     ph_sandbox *sandbox;
-    ph_status last;          /* what the last call or start returned */
-    unsigned host_calls;     /* how often a host function ran */
-    bool may_change_tables;  /* the test asks for changes of protection */
-    const char *honest;      /* an export bool(void) that is true when all is well: `honest` in hostile guests */
-    bool brief;              /* one of very many: without the fresh sandbox afterwards */
-    uint8_t *before;         /* memory that only ring 0 and the host may write, as it was */
+    ph_status last;         /* what the last call or start returned */
+    unsigned host_calls;    /* how often a host function ran */
+    bool may_change_tables; /* the test asks for changes of protection */
+    const char *honest; /* an export bool(void) that is true when all is well: `honest` in hostile guests */
+    bool brief;         /* one of very many: without the fresh sandbox afterwards */
+    uint8_t *before;    /* memory that only ring 0 and the host may write, as it was */
     size_t page_tables_size; /* at the end of (before) */
     struct hostile_import imports[HOSTILE_IMPORTS_MAX];
 };
@@ -55,16 +55,19 @@ ph_status hostile_call(struct hostile *hostile, const char *name, const ph_value
 /* Checks that the host is none the worse, and destroys the sandbox. (what) is shown on failure. */
 void hostile_end(struct hostile *hostile, const char *what);
 
-/* One lie in a sandbox of its own: calls (name) of (guest) and expects (wanted). With (error) not NULL it gets the
- * sandbox's error. */
+/* One lie in a sandbox of its own: calls (name) of (guest) and expects (wanted). With (error) not NULL it
+ * gets the sandbox's error. */
 void hostile_lie(const char *guest, const char *name, const ph_value *args, size_t count, ph_status wanted,
                  ph_error *error);
+
+/* Whether to leave out this row of a long table: never, but on machines so slow that PH_TEST_SCALE is set. */
+bool hostile_skip(void);
 
 /* Fails the test unless (got) is (wanted), naming (what) and giving the sandbox's message. */
 void hostile_expect(const struct hostile *hostile, ph_status got, ph_status wanted, const char *what);
 
-/* Whether (status) is one of those in which the guest came to an end: the only ones that a hostile guest may bring
- * about besides success and an error of its own. */
+/* Whether (status) is one of those in which the guest came to an end: the only ones that a hostile guest may
+ * bring about besides success and an error of its own. */
 bool hostile_is_end(ph_status status);
 
 /* The host address of a GPA of the sandbox. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Each way in which a guest can come to an end by a fault has a status of its own, and the error says what the
- * processor said: vector, error code, address, where it was. The guest is the example `faults`.
+ * Each way in which a guest can come to an end by a fault has a status of its own, and the error says what
+ * the processor said: vector, error code, address, where it was. The guest is the example `faults`.
  */
 #include "hostile/hostile.h"
 
@@ -123,7 +123,8 @@ static void a_foreign_port_is_a_breach_of_the_protocol(void **state) {
     struct hostile hostile;
 
     begin(&hostile);
-    hostile_expect(&hostile, hostile_call(&hostile, "foreign_port", NO_ARGS, NULL), PH_E_PROTOCOL, "foreign_port");
+    hostile_expect(&hostile, hostile_call(&hostile, "foreign_port", NO_ARGS, NULL), PH_E_PROTOCOL,
+                   "foreign_port");
     assert_string_equal(ph_sandbox_error(hostile.sandbox)->function, "foreign_port");
     hostile_end(&hostile, "foreign_port");
 }

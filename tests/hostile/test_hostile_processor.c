@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Guests that run instructions which are not theirs, and that put the processor into odd states before they come to
- * pinhole. Where processors differ, each answer that is right is listed: what is refused with one exception by
- * the one is refused with another by the next, and nothing may end in any other way.
+ * Guests that run instructions which are not theirs, and that put the processor into odd states before they
+ * come to pinhole. Where processors differ, each answer that is right is listed: what is refused with one
+ * exception by the one is refused with another by the next, and nothing may end in any other way.
  */
 #include "hostile/hostile.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "support/processor.h"
 
@@ -62,13 +63,15 @@ static unsigned set_of(ph_status status) {
 }
 
 /* Calls (name) and expects one of (wanted). Returns the error. */
-static ph_error expect(const char *guest, const char *name, const ph_value *args, size_t count, unsigned wanted) {
+static ph_error expect(const char *guest, const char *name, const ph_value *args, size_t count,
+                       unsigned wanted) {
     struct hostile hostile;
     char what[96];
 
     snprintf(what, sizeof what, "%s %llx %llx", name, count > 0 ? (unsigned long long)args[0].u64 : 0,
              count > 1 ? (unsigned long long)args[1].u64 : 0);
     hostile_begin(&hostile, guest, NULL);
+    hostile.may_change_tables = strcmp(name, "far_jump_protect") == 0;
     ph_status status = hostile_call(&hostile, name, args, count, NULL);
     if (!(set_of(status) & wanted))
         fail_msg("%s: %s (%s)", what, ph_status_kind(status), ph_sandbox_error(hostile.sandbox)->message);
@@ -93,14 +96,17 @@ static void run_all(const struct instruction *instructions, size_t count) {
 
 static void privileged_instructions_are_named_so(void **state) {
     static const struct instruction instructions[] = {
-        {"hlt", PRIVILEGED},       {"cli", PRIVILEGED},       {"sti", PRIVILEGED},       {"clts", PRIVILEGED},
-        {"invd", PRIVILEGED},      {"wbinvd", PRIVILEGED},    {"read_cr0", PRIVILEGED},  {"read_cr2", PRIVILEGED},
-        {"read_cr3", PRIVILEGED},  {"read_cr4", PRIVILEGED},  {"read_cr8", PRIVILEGED},  {"write_cr0", PRIVILEGED},
-        {"write_cr3", PRIVILEGED}, {"write_cr4", PRIVILEGED}, {"write_cr8", PRIVILEGED}, {"read_dr0", PRIVILEGED},
-        {"read_dr7", PRIVILEGED},  {"write_dr0", PRIVILEGED}, {"write_dr7", PRIVILEGED}, {"lgdt", PRIVILEGED},
-        {"lidt", PRIVILEGED},      {"lldt", PRIVILEGED},      {"ltr", PRIVILEGED},       {"lmsw", PRIVILEGED},
-        {"invlpg", PRIVILEGED},    {"rdmsr", PRIVILEGED},     {"wrmsr", PRIVILEGED},     {"swapgs", PRIVILEGED},
-        {"sysretq", PRIVILEGED},   {"xsetbv", PRIVILEGED},    {"sysexit", REFUSED},
+        {"hlt", PRIVILEGED},       {"cli", PRIVILEGED},       {"sti", PRIVILEGED},
+        {"clts", PRIVILEGED},      {"invd", PRIVILEGED},      {"wbinvd", PRIVILEGED},
+        {"read_cr0", PRIVILEGED},  {"read_cr2", PRIVILEGED},  {"read_cr3", PRIVILEGED},
+        {"read_cr4", PRIVILEGED},  {"read_cr8", PRIVILEGED},  {"write_cr0", PRIVILEGED},
+        {"write_cr3", PRIVILEGED}, {"write_cr4", PRIVILEGED}, {"write_cr8", PRIVILEGED},
+        {"read_dr0", PRIVILEGED},  {"read_dr7", PRIVILEGED},  {"write_dr0", PRIVILEGED},
+        {"write_dr7", PRIVILEGED}, {"lgdt", PRIVILEGED},      {"lidt", PRIVILEGED},
+        {"lldt", PRIVILEGED},      {"ltr", PRIVILEGED},       {"lmsw", PRIVILEGED},
+        {"invlpg", PRIVILEGED},    {"rdmsr", PRIVILEGED},     {"wrmsr", PRIVILEGED},
+        {"swapgs", PRIVILEGED},    {"sysretq", PRIVILEGED},   {"xsetbv", PRIVILEGED},
+        {"sysexit", REFUSED},
     };
 
     (void)state;
@@ -120,25 +126,39 @@ static void other_instructions_of_a_kernel_are_refused(void **state) {
     RUN_ALL(instructions);
 }
 
-/* A hypercall in ring 3 has no effect. Some KVMs first try to change vmmcall to vmcall in the guest's code, which is a
- * write to a page that is not writable. */
+/* A hypercall in ring 3 has no effect. Some KVMs first try to change vmmcall to vmcall in the guest's code,
+ * which is a write to a page that is not writable. */
 static void instructions_of_a_hypervisor_do_nothing(void **state) {
     static const struct instruction instructions[] = {
-        {"vmcall", OK | REFUSED},  {"vmcall_random", OK | REFUSED},
+        {"vmcall", OK | REFUSED},
+        {"vmcall_random", OK | REFUSED},
         {"vmmcall", OK | REFUSED | PAGE_FAULT},
-        {"vmxon", REFUSED},        {"vmxoff", REFUSED},
-        {"vmlaunch", REFUSED},     {"vmresume", REFUSED},
-        {"vmread", REFUSED},       {"vmwrite", REFUSED},
-        {"vmptrld", REFUSED},      {"invept", REFUSED},
-        {"invvpid", REFUSED},      {"vmfunc", REFUSED},
-        {"vmrun", REFUSED},        {"vmload", REFUSED},
-        {"vmsave", REFUSED},       {"stgi", REFUSED},
-        {"clgi", REFUSED},         {"skinit", REFUSED},
-        {"invlpga", REFUSED},      {"getsec", REFUSED},
-        {"encls", REFUSED},        {"enclu", REFUSED},
-        {"monitor", REFUSED},      {"mwait", REFUSED},
-        {"monitorx", OK | REFUSED}, {"mwaitx", OK | REFUSED},
-        {"umwait", OK | REFUSED},  {"tpause", OK | REFUSED},
+        {"vmxon", REFUSED},
+        {"vmxoff", REFUSED},
+        {"vmlaunch", REFUSED},
+        {"vmresume", REFUSED},
+        {"vmread", REFUSED},
+        {"vmwrite", REFUSED},
+        {"vmptrld", REFUSED},
+        {"invept", REFUSED},
+        {"invvpid", REFUSED},
+        {"vmfunc", REFUSED},
+        {"vmrun", REFUSED},
+        {"vmload", REFUSED},
+        {"vmsave", REFUSED},
+        {"stgi", REFUSED},
+        {"clgi", REFUSED},
+        {"skinit", REFUSED},
+        {"invlpga", REFUSED},
+        {"getsec", REFUSED},
+        {"encls", REFUSED},
+        {"enclu", REFUSED},
+        {"monitor", REFUSED},
+        {"mwait", REFUSED},
+        {"monitorx", OK | REFUSED},
+        {"mwaitx", OK | REFUSED},
+        {"umwait", OK | REFUSED},
+        {"tpause", OK | REFUSED},
     };
 
     (void)state;
@@ -148,9 +168,9 @@ static void instructions_of_a_hypervisor_do_nothing(void **state) {
 
 static void undefined_instructions_are_named_so(void **state) {
     static const struct instruction instructions[] = {
-        {"ud0", UNDEFINED},     {"ud1", UNDEFINED},          {"ud2", UNDEFINED},  {"lock_nothing", UNDEFINED},
-        {"into", UNDEFINED},    {"push_cs", UNDEFINED},      {"salc", UNDEFINED}, {"far_call_imm", UNDEFINED},
-        {"too_long", REFUSED},  {"sysenter", REFUSED},
+        {"ud0", UNDEFINED},    {"ud1", UNDEFINED},     {"ud2", UNDEFINED},  {"lock_nothing", UNDEFINED},
+        {"into", UNDEFINED},   {"push_cs", UNDEFINED}, {"salc", UNDEFINED}, {"far_call_imm", UNDEFINED},
+        {"too_long", REFUSED}, {"sysenter", REFUSED},
     };
 
     (void)state;
@@ -163,38 +183,62 @@ static void breakpoints_are_named_so(void **state) {
 
     (void)state;
     test_needs_kvm();
-    RUN_ALL(instructions);
+    if (processor_is_emulated()) /* QEMU has no int1 */
+        run_all(instructions + 1, 1);
+    else
+        RUN_ALL(instructions);
 }
 
 static void instructions_of_everybody_do_no_harm(void **state) {
     static const struct instruction instructions[] = {
-        {"sgdt", OK | REFUSED},    {"sidt", OK | REFUSED},   {"sldt", OK | REFUSED},  {"str", OK | REFUSED},
-        {"smsw", OK | REFUSED},    {"cpuid", OK},            {"cpuid_huge", OK},      {"rdtsc", OK},
-        {"rdtscp", OK | REFUSED},  {"xgetbv", OK},           {"xgetbv_odd", REFUSED}, {"rdpkru", OK | REFUSED},
-        {"wrpkru", OK | REFUSED},  {"rdfsbase", OK},         {"wrfsbase_odd", PROTECTION},
-        {"wrgsbase_odd", PROTECTION},
+        {"sgdt", OK | REFUSED},
+        {"sidt", OK | REFUSED},
+        {"sldt", OK | REFUSED},
+        {"str", OK | REFUSED},
+        {"smsw", OK | REFUSED},
+        {"cpuid", OK},
+        {"cpuid_huge", OK},
+        {"rdtsc", OK},
+        {"rdtscp", OK | REFUSED},
+        {"xgetbv", OK},
+        {"xgetbv_odd", REFUSED},
+        {"rdpkru", OK | REFUSED},
+        {"wrpkru", OK | REFUSED},
+        {"rdfsbase", OK},
         {"wrfsbase_upper", PAGE_FAULT},
         {"wrgsbase_upper", PAGE_FAULT},
-        {"pause", OK},             {"clflush_nowhere", PAGE_FAULT},
-        {"prefetch_nowhere", OK},  {"xrstor_rubbish", REFUSED},
+        {"pause", OK},
+        {"clflush_nowhere", OK | PAGE_FAULT},
+        {"prefetch_nowhere", OK},
+        {"xrstor_rubbish", REFUSED},
         {"fxrstor_rubbish", REFUSED},
         {"ldmxcsr_rubbish", REFUSED},
-        {"bus_lock", OK},          {"cmpxchg16b_odd", REFUSED},
-        {"tsx", OK | REFUSED},     {"xabort", OK | REFUSED}, {"rdrand", OK | REFUSED},
+        {"bus_lock", OK},
+        {"cmpxchg16b_odd", REFUSED},
+        {"tsx", OK | REFUSED},
+        {"xabort", OK | REFUSED},
+        {"rdrand", OK | REFUSED},
         {"movsxd", OK},
     };
 
     (void)state;
     test_needs_kvm();
     RUN_ALL(instructions);
+    /* QEMU does not look at what it loads. */
+    const unsigned odd = processor_is_emulated() ? OK : PROTECTION;
+    expect(INSTRUCTIONS, "wrfsbase_odd", NO_ARGS, odd);
+    expect(INSTRUCTIONS, "wrgsbase_odd", NO_ARGS, odd);
 }
 
-/* KVM on PVM takes a few vectors for itself: they stand for rdmsr, wrmsr and cpuid in guests that it has rewritten. */
+/* KVM on PVM takes a few vectors for itself: they stand for rdmsr, wrmsr and cpuid in guests that it has
+ * rewritten. */
 static void every_interrupt_instruction_is_refused(void **state) {
     (void)state;
     test_needs_kvm();
     for (uint32_t vector = 0; vector < 256; vector++) {
         unsigned wanted = PROTECTION;
+        if (vector != 3 && vector != 4 && hostile_skip())
+            continue;
         if (vector == 3)
             wanted = BREAKPOINT;
         else if (vector == 4)
@@ -234,16 +278,20 @@ enum {
 
 static void flags_do_not_get_in_the_way(void **state) {
     static const uint64_t flags[] = {
-        FLAG_DIRECTION, FLAG_IOPL, FLAG_NESTED, FLAG_RESUME, FLAG_V86, FLAG_ALIGNMENT, FLAG_VIRTUAL, FLAG_ID,
-        FLAG_DIRECTION | FLAG_NESTED | FLAG_ALIGNMENT | FLAG_ID, ~0ull & ~FLAG_TRAP,
+        FLAG_DIRECTION,     FLAG_IOPL, FLAG_NESTED,
+        FLAG_RESUME,        FLAG_V86,  FLAG_ALIGNMENT,
+        FLAG_VIRTUAL,       FLAG_ID,   FLAG_DIRECTION | FLAG_NESTED | FLAG_ALIGNMENT | FLAG_ID,
+        ~0ull & ~FLAG_TRAP,
     };
 
     (void)state;
     test_needs_kvm();
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (hostile_skip())
+            continue;
         /* iretq in ring 3 with NT wants a task that is not there. */
         const unsigned nested = flags[i] & FLAG_NESTED ? PROTECTION : 0;
-        const unsigned unaligned = flags[i] & FLAG_ALIGNMENT ? ALIGNMENT : 0;
+        const unsigned unaligned = flags[i] & FLAG_ALIGNMENT && !processor_is_emulated() ? ALIGNMENT : 0;
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_NOTHING)), OK);
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_SYSTEM_CALL)), OK);
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_DOORBELL)), OK);
@@ -253,7 +301,8 @@ static void flags_do_not_get_in_the_way(void **state) {
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_DIVIDE)), DIVIDE);
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_UNALIGNED)), unaligned ? unaligned : OK);
         expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_RETURN)), OK | unaligned);
-        expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_INTERRUPT_RETURN)), nested ? nested : OK);
+        expect(PROCESSOR, "with_flags", ARGS(U64(flags[i]), U32(THEN_INTERRUPT_RETURN)),
+               nested ? nested : OK);
     }
 }
 
@@ -284,8 +333,8 @@ static void flags_of_ring_0_cannot_be_set(void **state) {
     ph_value result = {.type = PH_U64};
 
     hostile_begin(&hostile, PROCESSOR, NULL);
-    hostile_expect(&hostile, hostile_call(&hostile, "flags_set", ARGS(U64(~0ull & ~FLAG_TRAP)), &result), PH_OK,
-                   "flags_set");
+    hostile_expect(&hostile, hostile_call(&hostile, "flags_set", ARGS(U64(~0ull & ~FLAG_TRAP)), &result),
+                   PH_OK, "flags_set");
     assert_int_equal(result.u64 & (FLAG_IOPL | FLAG_V86 | FLAG_VIRTUAL), 0);
     hostile_end(&hostile, "flags_set");
 }
@@ -299,48 +348,58 @@ static void a_held_back_step_does_no_harm(void **state) {
     test_needs_kvm();
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
         for (size_t j = 0; j < sizeof flags / sizeof flags[0]; j++)
-            expect(PROCESSOR, "stack_selector_then", ARGS(U32(ways[i]), U64(flags[j])), OK | BREAKPOINT | UNDEFINED);
+            expect(PROCESSOR, "stack_selector_then", ARGS(U32(ways[i]), U64(flags[j])),
+                   OK | BREAKPOINT | UNDEFINED);
 }
 
 /* ---- selectors ----------------------------------------------------------------------------------------- */
 
 /* Every descriptor of the GDT, null, some behind its end and some of an LDT; at every privilege. */
-static const uint32_t selectors[] = {0,    1,    3,    4,    7,    8,    0xb,  0x10, 0x13,  0x18,   0x1b,
-                                     0x20, 0x23, 0x28, 0x2b, 0x2c, 0x2f, 0x30, 0x33, 0x38,  0x3b,   0x40,
+static const uint32_t selectors[] = {0,    1,    3,    4,    7,    8,    0xb,   0x10,   0x13,   0x18,  0x1b,
+                                     0x20, 0x23, 0x28, 0x2b, 0x2c, 0x2f, 0x30,  0x33,   0x38,   0x3b,  0x40,
                                      0x43, 0x50, 0x7b, 0x80, 0xb8, 0xff, 0x100, 0x8000, 0xfff7, 0xffff};
 
-/* KVM on PVM shows selectors of the host, where the same number can be another descriptor: a jump may get through,
- * into 32-bit code too, and then finds an undefined instruction. It never reaches ring 0. */
+/* KVM on PVM shows selectors of the host, where the same number can be another descriptor: a jump may get
+ * through, into 32-bit code too, and then finds an undefined instruction. It never reaches ring 0. */
 static void no_selector_leads_to_another_ring(void **state) {
-    static const char *const names[] = {"far_jump", "far_jump_system_call", "far_jump_int80",
-                                        "far_jump_sysenter", "far_jump_doorbell", "far_return",
-                                        "far_call", "load_ds", "load_es", "load_fs", "load_gs", "load_ss"};
+    static const char *const names[] = {"far_jump",          "far_jump_system_call",
+                                        "far_jump_int80",    "far_jump_sysenter",
+                                        "far_jump_doorbell", "far_return",
+                                        "far_call",          "load_ds",
+                                        "load_es",           "load_fs",
+                                        "load_gs",           "load_ss"};
 
     (void)state;
     test_needs_kvm();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         for (size_t j = 0; j < sizeof selectors / sizeof selectors[0]; j++)
-            expect(PROCESSOR, names[i], ARGS(U32(selectors[j])), UNDEFINED | PROTECTION | EXCEPTION);
+            if (!hostile_skip())
+                expect(PROCESSOR, names[i], ARGS(U32(selectors[j])), UNDEFINED | PROTECTION | EXCEPTION);
 }
 
 static void an_interrupt_return_leads_to_no_other_ring(void **state) {
-    static const uint64_t addresses[] = {0, 0x401000, 0x800000000000, 0xffffffff81000000, PH__GVA(PH__MONITOR_GPA)};
+    static const uint64_t addresses[] = {0, 0x401000, 0x800000000000, 0xffffffff81000000,
+                                         PH__GVA(PH__MONITOR_GPA)};
 
     (void)state;
     test_needs_kvm();
     for (size_t i = 0; i < sizeof selectors / sizeof selectors[0]; i++)
         for (size_t j = 0; j < sizeof addresses / sizeof addresses[0]; j++) {
-            /* A return that works goes on somewhere, in ring 3, so that anything may come of it but success. */
+            /* A return that works goes on somewhere, in ring 3, so that anything may come of it but success.
+             */
             const uint64_t flags = j % 2 ? ~FLAG_TRAP : 2;
             struct hostile hostile;
             char what[64];
-            snprintf(what, sizeof what, "iretq to 0x%x:0x%llx", selectors[i], (unsigned long long)addresses[j]);
+            if (hostile_skip())
+                continue;
+            snprintf(what, sizeof what, "iretq to 0x%x:0x%llx", selectors[i],
+                     (unsigned long long)addresses[j]);
             hostile_begin(&hostile, PROCESSOR, NULL);
-            hostile.last =
-                ph_call_timeout(hostile.sandbox, test_export(hostile.image, "interrupt_return"),
-                                ARGS(U64(addresses[j]), U64(selectors[i]), U64(flags),
-                                     U64(hostile.sandbox->memory.layout.stack.gva + 4096), U64(selectors[i] ^ 8)),
-                                NULL, 50000000);
+            hostile.last = ph_call_timeout(hostile.sandbox, test_export(hostile.image, "interrupt_return"),
+                                           ARGS(U64(addresses[j]), U64(selectors[i]), U64(flags),
+                                                U64(hostile.sandbox->memory.layout.stack.gva + 4096),
+                                                U64(selectors[i] ^ 8)),
+                                           NULL, 50000000);
             if (!hostile_is_end(hostile.last))
                 fail_msg("%s: %s (%s)", what, ph_status_kind(hostile.last),
                          ph_sandbox_error(hostile.sandbox)->message);
@@ -355,6 +414,8 @@ static void unmasked_floating_point_exceptions_are_named_so(void **state) {
     test_needs_kvm();
     ph_error error = expect(PROCESSOR, "x87_unmasked", NO_ARGS, FLOATING_POINT);
     assert_int_equal(error.vector, 16);
+    if (processor_is_emulated()) /* QEMU never raises the other */
+        return;
     error = expect(PROCESSOR, "simd_unmasked", NO_ARGS, FLOATING_POINT);
     assert_int_equal(error.vector, 19);
 }
@@ -377,15 +438,16 @@ static void system_calls_with_hostile_registers_end_somehow(void **state) {
         PH__GVA(PH__MONITOR_STACK_GPA) + PH__MONITOR_STACK_SIZE - 8,
         1,
     };
-    const uint64_t step = test_scaled(1);
     struct hostile hostile;
     bool open = false;
 
     (void)state;
     test_needs_kvm();
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        for (uint64_t number = 0; number < 520; number += step) {
+        for (uint64_t number = 0; number < 520; number++) {
             char what[64];
+            if (hostile_skip())
+                continue;
             snprintf(what, sizeof what, "system call %llu of 0x%llx", (unsigned long long)number,
                      (unsigned long long)values[i]);
             if (!open) {

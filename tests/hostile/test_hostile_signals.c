@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Guests that abuse signals. The monitor delivers them and is in the guest's reach; the host only hands it exceptions.
- * Whatever goes wrong there ends the guest with the status of the exception that began it, or of the signal, and no
- * handler that returns to its fault can keep the host busy for longer than the time-out.
+ * Guests that abuse signals. The monitor delivers them and is in the guest's reach; the host only hands it
+ * exceptions. Whatever goes wrong there ends the guest with the status of the exception that began it, or of
+ * the signal, and no handler that returns to its fault can keep the host busy for longer than the time-out.
  */
 #include "hostile/hostile.h"
 
@@ -12,7 +12,8 @@
 
 #define GUEST "hostile_signals"
 
-/* A call that may take long takes no longer than this, and ends within the bound whatever the machine does. */
+/* A call that may take long takes no longer than this, and ends within the bound whatever the machine does.
+ */
 #define SHORT_NS 100000000ull
 #define BOUND_NS 10000000000ull
 
@@ -75,18 +76,20 @@ static void a_handler_that_is_no_code_is_a_fault_where_it_is(void **state) {
         uint64_t handler;
         ph_status wanted;
     } handlers[] = {
-        {0xffffffff81000000, PH_E_PAGE_FAULT},       {0x800000000000, PH_E_GENERAL_PROTECTION},
+        {0xffffffff81000000, PH_E_PAGE_FAULT},         {0x800000000000, PH_E_GENERAL_PROTECTION},
         {0x8000000000000000, PH_E_GENERAL_PROTECTION}, {2, PH_E_PAGE_FAULT},
-        {PH__GVA(PH__CONTROL_GPA), PH_E_PAGE_FAULT}, {PH__GVA(PH__MONITOR_GPA), PH_E_PAGE_FAULT},
-        {PH__GVA(PH__TABLES_GPA), PH_E_PAGE_FAULT},  {PH__GVA(PH__IO_GPA), PH_E_PAGE_FAULT},
+        {PH__GVA(PH__CONTROL_GPA), PH_E_PAGE_FAULT},   {PH__GVA(PH__MONITOR_GPA), PH_E_PAGE_FAULT},
+        {PH__GVA(PH__TABLES_GPA), PH_E_PAGE_FAULT},    {PH__GVA(PH__IO_GPA), PH_E_PAGE_FAULT},
     };
     const uint64_t restorer = 0x04000000; /* SA_RESTORER */
 
     (void)state;
     test_needs_kvm();
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
-        expect("fault_with_action", ARGS(U64(handlers[i].handler), U64(0), U64(restorer)), handlers[i].wanted);
-        expect("raise_with_action", ARGS(U64(handlers[i].handler), U64(0), U64(restorer)), handlers[i].wanted);
+        expect("fault_with_action", ARGS(U64(handlers[i].handler), U64(0), U64(restorer)),
+               handlers[i].wanted);
+        expect("raise_with_action", ARGS(U64(handlers[i].handler), U64(0), U64(restorer)),
+               handlers[i].wanted);
     }
 }
 
@@ -156,7 +159,11 @@ static void an_alternate_stack_that_is_none_cannot_be_used(void **state) {
 }
 
 static void a_stack_pointer_that_is_none_cannot_take_a_frame(void **state) {
-    static const uint64_t pointers[] = {8, 0x800000000000, 0xffff800000000000, ~0ull, PH__GVA(PH__TABLES_GPA) + 4096,
+    static const uint64_t pointers[] = {8,
+                                        0x800000000000,
+                                        0xffff800000000000,
+                                        ~0ull,
+                                        PH__GVA(PH__TABLES_GPA) + 4096,
                                         PH__GVA(PH__MONITOR_STACK_GPA) + PH__MONITOR_STACK_SIZE};
 
     (void)state;
@@ -173,8 +180,8 @@ static void an_alternate_stack_that_is_too_small_is_refused(void **state) {
 
     hostile_begin(&hostile, GUEST, NULL);
     hostile_expect(&hostile,
-                   hostile_call(&hostile, "fault_on_stack", ARGS(U64(0x10000), U64(2047), U64(0)), &result), PH_OK,
-                   "a tiny stack");
+                   hostile_call(&hostile, "fault_on_stack", ARGS(U64(0x10000), U64(2047), U64(0)), &result),
+                   PH_OK, "a tiny stack");
     assert_int_equal(result.i64, -ENOMEM);
     hostile_end(&hostile, "a tiny stack");
 }
@@ -182,8 +189,12 @@ static void an_alternate_stack_that_is_too_small_is_refused(void **state) {
 /* ---- frames -------------------------------------------------------------------------------------------- */
 
 static void a_return_to_no_address_of_the_guests_is_a_segmentation_fault(void **state) {
-    static const uint64_t addresses[] = {0x800000000000, 0x8000000000000000, 0xffff800000000000,
-                                         0xffffffff81000000, ~0ull, PH__GVA(PH__MONITOR_GPA) + 0x2000,
+    static const uint64_t addresses[] = {0x800000000000,
+                                         0x8000000000000000,
+                                         0xffff800000000000,
+                                         0xffffffff81000000,
+                                         ~0ull,
+                                         PH__GVA(PH__MONITOR_GPA) + 0x2000,
                                          PH__GVA(PH__CONTROL_GPA)};
 
     (void)state;
@@ -206,8 +217,10 @@ static void a_frame_cannot_raise_the_guests_rights(void **state) {
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         for (size_t j = 0; j < sizeof stacks / sizeof stacks[0]; j++) {
             struct hostile hostile;
+            if (hostile_skip())
+                continue;
             hostile_begin(&hostile, GUEST, NULL);
-            /* To the start of `visit_count`, whose `ret` finds no stack. */
+            /* To the first instruction of the program, which finds no stack. */
             const uint64_t rip = hostile.image->entry;
             ph_status status = hostile_call(&hostile, "return_from_nothing",
                                             ARGS(U64(rip), U64(stacks[j]), U64(flags[i]), U64(0)), NULL);
@@ -228,11 +241,15 @@ static void a_vector_state_of_rubbish_is_a_segmentation_fault(void **state) {
     for (uint64_t seed = 0; seed < seeds; seed++)
         for (uint64_t offset = 0; offset <= 64; offset += 8) {
             struct hostile hostile;
+            if (hostile_skip())
+                continue;
             hostile_begin(&hostile, GUEST, NULL);
             ph_status status =
                 hostile_call(&hostile, "return_with_state", ARGS(U64(seed * 77), U64(offset)), NULL);
-            /* Rubbish may be a state by chance; the return then works, and ends at an undefined instruction. */
-            if (status != PH_E_SIGNALLED && status != PH_E_UNDEFINED_INSTRUCTION && status != PH_E_FLOATING_POINT)
+            /* Rubbish may be a state by chance; the return then works, and ends at an undefined instruction.
+             */
+            if (status != PH_E_SIGNALLED && status != PH_E_UNDEFINED_INSTRUCTION &&
+                status != PH_E_FLOATING_POINT)
                 fail_msg("seed %llu at %llu: %s (%s)", (unsigned long long)seed, (unsigned long long)offset,
                          ph_status_kind(status), ph_sandbox_error(hostile.sandbox)->message);
             hostile_end(&hostile, "a vector state of rubbish");
@@ -240,8 +257,15 @@ static void a_vector_state_of_rubbish_is_a_segmentation_fault(void **state) {
 }
 
 static void a_vector_state_somewhere_else_is_a_segmentation_fault(void **state) {
-    static const uint64_t addresses[] = {1, 8, 64, 0x800000000000, 0xffff800000000000, ~0ull, ~63ull,
-                                         PH__GVA(PH__TABLES_GPA), PH__GVA(PH__MONITOR_STACK_GPA),
+    static const uint64_t addresses[] = {1,
+                                         8,
+                                         64,
+                                         0x800000000000,
+                                         0xffff800000000000,
+                                         ~0ull,
+                                         ~63ull,
+                                         PH__GVA(PH__TABLES_GPA),
+                                         PH__GVA(PH__MONITOR_STACK_GPA),
                                          PH__WINDOW_GVA - 64};
 
     (void)state;
@@ -251,8 +275,14 @@ static void a_vector_state_somewhere_else_is_a_segmentation_fault(void **state) 
 }
 
 static void a_frame_somewhere_else_is_a_segmentation_fault(void **state) {
-    static const uint64_t stacks[] = {0, 8, 0x800000000000, 0xffff800000000000, ~0ull, ~7ull,
-                                      PH__GVA(PH__TABLES_GPA), PH__GVA(PH__MONITOR_STACK_GPA),
+    static const uint64_t stacks[] = {0,
+                                      8,
+                                      0x800000000000,
+                                      0xffff800000000000,
+                                      ~0ull,
+                                      ~7ull,
+                                      PH__GVA(PH__TABLES_GPA),
+                                      PH__GVA(PH__MONITOR_STACK_GPA),
                                       PH__WINDOW_GVA - 64};
 
     (void)state;
@@ -281,17 +311,21 @@ static void an_exception_that_was_handled_cannot_be_claimed_later(void **state) 
     struct hostile hostile;
 
     hostile_begin(&hostile, GUEST, NULL);
-    hostile_expect(&hostile, hostile_call(&hostile, "fault_and_repair", NO_ARGS, NULL), PH_OK, "fault_and_repair");
+    hostile_expect(&hostile, hostile_call(&hostile, "fault_and_repair", NO_ARGS, NULL), PH_OK,
+                   "fault_and_repair");
     hostile_expect(&hostile, hostile_call(&hostile, "claim_unhandled", NO_ARGS, NULL), PH_E_PROTOCOL,
                    "claim_unhandled");
     hostile_end(&hostile, "claim_unhandled");
 }
 
-/* Every signal's default action, as Linux has it: those that would do nothing or stop the program do nothing. */
+/* Every signal's default action, as Linux has it: those that would do nothing or stop the program do nothing.
+ */
 static void every_signal_that_is_sent_has_its_end(void **state) {
     (void)state;
     test_needs_kvm();
     for (uint64_t number = 1; number <= 64; number++) {
+        if (hostile_skip())
+            continue;
         bool ignored = number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH ||
                        number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
         ph_status ended = number == SIGABRT ? PH_E_ABORTED : PH_E_SIGNALLED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Guests that never end, in every way that there is: without an exit, or with nothing but exits. The time-out ends each
- * of them, soon after it is due, and the thread that called is free again.
+ * Guests that never end, in every way that there is: without an exit, or with nothing but exits. The time-out
+ * ends each of them, soon after it is due, and the thread that called is free again.
  */
 #include "hostile/hostile.h"
 
@@ -47,7 +47,7 @@ static void a_loop_without_an_exit_ends_by_its_time_out(void **state) {
         "spin_on_vector_units",
         "spin_on_serialisation",
         "spin_on_bus_locks",
-        "spin_on_long_strings",
+        "long_strings",
         "spin_on_pages",
         "spin_on_random",
     };

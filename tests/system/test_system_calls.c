@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 /* What a program printed. */
 struct output {
     char text[8192];
@@ -106,7 +104,7 @@ static void calls_that_are_not_served_are_counted(void **state) {
 }
 
 #define PROGRAM_TEST(name, program)                                                                          \
-    { #name, holds_on_linux_and_in_a_vm, NULL, NULL, (void *)(uintptr_t)program }
+    { #name, holds_on_linux_and_in_a_vm, NULL, NULL, (void *)(uintptr_t)(program) }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
