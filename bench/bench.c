@@ -62,28 +62,58 @@ double bench_median(double *values, size_t count) {
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
+uint64_t bench_processor_ns(void *context) {
+    struct timespec now;
+
+    (void)context;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+double *bench_numbers(size_t count) {
+    double *numbers = calloc(count, sizeof *numbers);
+
+    if (!numbers)
+        bench_fail("out of memory");
+    return numbers;
+}
+
+/* One batch of (subject): its times go to (wall) and (processor). */
+static void take_turns(const struct bench_subject *subject, size_t batch, double *wall, double *processor) {
+    for (size_t turn = 0; turn < batch; turn++) {
+        uint64_t before = subject->processor_ns ? subject->processor_ns(subject->context) : 0;
+        wall[turn] = (double)subject->once(subject->context);
+        if (subject->processor_ns)
+            processor[turn] = (double)(subject->processor_ns(subject->context) - before);
+    }
+}
+
 void bench_run(struct bench_subject *subjects, size_t count, size_t rounds, size_t batch) {
-    double *turns = calloc(batch, sizeof *turns);
+    double *wall = bench_numbers(batch);
+    double *processor = bench_numbers(batch);
 
     for (size_t i = 0; i < count; i++) {
-        subjects[i].medians = calloc(rounds, sizeof *subjects[i].medians);
+        subjects[i].wall = bench_numbers(rounds);
+        subjects[i].processor = subjects[i].processor_ns ? bench_numbers(rounds) : NULL;
         subjects[i].rounds = rounds;
-        if (!turns || !subjects[i].medians)
-            bench_fail("out of memory");
     }
     for (size_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
             /* Whoever follows whom changes from round to round. */
             struct bench_subject *subject = &subjects[round % 2 ? count - 1 - i : i];
-            for (size_t turn = 0; turn < batch; turn++)
-                turns[turn] = (double)subject->once(subject->context);
-            subject->medians[round] = bench_median(turns, batch);
+            take_turns(subject, batch, wall, processor);
+            subject->wall[round] = bench_median(wall, batch);
+            if (subject->processor)
+                subject->processor[round] = bench_median(processor, batch);
         }
     }
-    free(turns);
+    free(wall);
+    free(processor);
 }
 
 void bench_free(struct bench_subject *subjects, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        free(subjects[i].medians);
+    for (size_t i = 0; i < count; i++) {
+        free(subjects[i].wall);
+        free(subjects[i].processor);
+    }
 }

@@ -7,6 +7,9 @@
  * takes the median of its batch. What is reported is the median over the rounds of the ratio (or the
  * difference) within a round, with the smallest and the largest.
  *
+ * Time is what a clock on the wall says. On a busy machine that is also what others did meanwhile; where a
+ * turn is long enough to be asked, its processor time is reported beside it.
+ *
  * A benchmark that cannot go on says why on stderr and ends the program: it is no part of the library.
  */
 #ifndef BENCH_BENCH_H
@@ -35,19 +38,28 @@ void bench_compute(const struct bench_paths *paths, struct bench_report *report)
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t bench_now_ns(void);
 
+/* Nanoseconds of processor time that this thread has had, its vCPU included. For bench_subject. */
+uint64_t bench_processor_ns(void *context);
+
 /* One thing that is measured. */
 struct bench_subject {
     /* Does it once and returns how many nanoseconds that took, without what belongs to setting it up. */
     uint64_t (*once)(void *context);
+    /* Processor time that it has had so far, or NULL: it is not asked for then. */
+    uint64_t (*processor_ns)(void *context);
     void *context;
-    /* One a round, in nanoseconds; allocated by bench_run and freed by bench_free. */
-    double *medians;
+    /* Medians, one a round, in nanoseconds; allocated by bench_run and freed by bench_free. */
+    double *wall;
+    double *processor; /* NULL without processor_ns */
     size_t rounds;
 };
 
 /* Runs (rounds) rounds of (batch) turns for each of the (count) subjects. */
 void bench_run(struct bench_subject *subjects, size_t count, size_t rounds, size_t batch);
 void bench_free(struct bench_subject *subjects, size_t count);
+
+/* Room for (count) numbers, all 0; the caller frees it. */
+double *bench_numbers(size_t count);
 
 /* Sorts the (count) numbers at (values), of which there is at least one, and returns the middle one. */
 double bench_median(double *values, size_t count);
@@ -60,8 +72,8 @@ struct bench_floor {
     double times;
 };
 
-/* Reports how many times as long as its floor (subject) takes, under (key). (reach) is what it should not
- * exceed. */
+/* Reports how many times as long as its floor (subject) takes, under (key), and in the table "processor time"
+ * the same for that. (reach) is what it should not exceed. */
 void bench_report_ratio(struct bench_report *report, const char *key, const struct bench_subject *subject,
                         struct bench_floor floor, double reach);
 

@@ -46,8 +46,8 @@ static void measure(const struct bench_paths *paths, struct bench_report *report
     bench_check(ph_sandbox_start(work.sandbox), "starting", ph_sandbox_error(work.sandbox));
 
     struct bench_subject subjects[SUBJECTS] = {
-        [NATIVE] = {.once = floor_native_once, .context = native},
-        [SANDBOX] = {.once = work_once, .context = &work},
+        [NATIVE] = {.once = floor_native_once, .processor_ns = floor_native_processor_ns, .context = native},
+        [SANDBOX] = {.once = work_once, .processor_ns = bench_processor_ns, .context = &work},
     };
     double first[SUBJECTS];
     for (size_t i = 0; i < SUBJECTS; i++)

@@ -90,9 +90,9 @@ void bench_create(const struct bench_paths *paths, struct bench_report *report) 
     struct cold *musl = cold_new(paths, "hello-musl");
     struct cold *glibc = cold_new(paths, "hello");
     struct bench_subject subjects[SUBJECTS] = {
-        [RAW] = {.once = floor_create_once, .context = raw},
-        [MUSL] = {.once = cold_once, .context = musl},
-        [GLIBC] = {.once = cold_once, .context = glibc},
+        [RAW] = {.once = floor_create_once, .processor_ns = bench_processor_ns, .context = raw},
+        [MUSL] = {.once = cold_once, .processor_ns = bench_processor_ns, .context = musl},
+        [GLIBC] = {.once = cold_once, .processor_ns = bench_processor_ns, .context = glibc},
     };
     const struct bench_floor floor = {&subjects[RAW], 1};
 

@@ -36,6 +36,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -349,6 +350,16 @@ uint64_t floor_native_once(void *context) {
         read(native->output, &native->result, sizeof native->result) != sizeof native->result)
         bench_fail("the native program has ended");
     return bench_now_ns() - start;
+}
+
+uint64_t floor_native_processor_ns(void *context) {
+    const struct floor_native *native = context;
+    clockid_t clock;
+    struct timespec now;
+
+    if (clock_getcpuclockid(native->process, &clock) != 0 || clock_gettime(clock, &now) != 0)
+        bench_fail("the native program has no clock");
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 uint64_t floor_native_result(const struct floor_native *native) {

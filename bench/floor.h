@@ -52,6 +52,9 @@ void floor_native_free(struct floor_native *native);
 /* Has it do its work once. For bench_subject; (context) is a struct floor_native. */
 uint64_t floor_native_once(void *context);
 
+/* The processor time that it has had. For bench_subject. */
+uint64_t floor_native_processor_ns(void *context);
+
 /* What the work came to. */
 uint64_t floor_native_result(const struct floor_native *native);
 

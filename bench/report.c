@@ -47,15 +47,17 @@ void bench_report_free(struct bench_report *report) {
     free(report);
 }
 
-static void add_number(struct bench_report *report, struct number number, const struct bench_subject *floor,
+/* Adds (number), whose key, unit and reach are set: value, min and max from the numbers at (values), one a
+ * round. */
+static void add_number(struct bench_report *report, struct number number, struct bench_floor floor,
                        double *values) {
-    size_t rounds = floor->rounds;
+    size_t rounds = floor.subject->rounds;
 
     number.value = bench_median(values, rounds);
     number.min = values[0];
     number.max = values[rounds - 1];
-    memcpy(values, floor->medians, rounds * sizeof *values);
-    number.floor_us = bench_median(values, rounds) / 1000;
+    memcpy(values, floor.subject->wall, rounds * sizeof *values);
+    number.floor_us = floor.times * bench_median(values, rounds) / 1000;
     if (!isfinite(number.value) || report->number_count == NUMBERS_MAX)
         bench_fail("%s came to nothing that can be reported", number.key);
     report->numbers[report->number_count++] = number;
@@ -63,27 +65,26 @@ static void add_number(struct bench_report *report, struct number number, const 
 
 void bench_report_ratio(struct bench_report *report, const char *key, const struct bench_subject *subject,
                         struct bench_floor floor, double reach) {
-    double *values = calloc(subject->rounds, sizeof *values);
+    double *values = bench_numbers(subject->rounds);
 
-    if (!values)
-        bench_fail("out of memory");
     for (size_t i = 0; i < subject->rounds; i++)
-        values[i] = subject->medians[i] / (floor.times * floor.subject->medians[i]);
-    add_number(report, (struct number){.key = key, .unit = "ratio", .reach = reach}, floor.subject, values);
-    report->numbers[report->number_count - 1].floor_us *= floor.times;
+        values[i] = subject->wall[i] / (floor.times * floor.subject->wall[i]);
+    add_number(report, (struct number){.key = key, .unit = "ratio", .reach = reach}, floor, values);
+    if (subject->processor && floor.subject->processor) {
+        for (size_t i = 0; i < subject->rounds; i++)
+            values[i] = subject->processor[i] / (floor.times * floor.subject->processor[i]);
+        bench_report_row(report, "processor time", key, "ratio", values, subject->rounds);
+    }
     free(values);
 }
 
 void bench_report_added(struct bench_report *report, const char *key, const struct bench_subject *subject,
                         struct bench_floor floor, double reach) {
-    double *values = calloc(subject->rounds, sizeof *values);
+    double *values = bench_numbers(subject->rounds);
 
-    if (!values)
-        bench_fail("out of memory");
     for (size_t i = 0; i < subject->rounds; i++)
-        values[i] = (subject->medians[i] - floor.times * floor.subject->medians[i]) / 1000;
-    add_number(report, (struct number){.key = key, .unit = "us", .reach = reach}, floor.subject, values);
-    report->numbers[report->number_count - 1].floor_us *= floor.times;
+        values[i] = (subject->wall[i] - floor.times * floor.subject->wall[i]) / 1000;
+    add_number(report, (struct number){.key = key, .unit = "us", .reach = reach}, floor, values);
     free(values);
 }
 
@@ -97,9 +98,21 @@ void bench_report_row(struct bench_report *report, const char *table, const char
     row->max = values[count - 1];
 }
 
-/* Whether the row at (index) starts another table than the one before it. */
+/* Whether the row at (index) is the first of its table. */
 static bool starts_table(const struct bench_report *report, size_t index) {
-    return index == 0 || strcmp(report->rows[index].table, report->rows[index - 1].table) != 0;
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(report->rows[i].table, report->rows[index].table) == 0)
+            return false;
+    return true;
+}
+
+static void print_table(const struct bench_report *report, const char *table) {
+    printf("\n%s\n", table);
+    for (size_t i = 0; i < report->row_count; i++) {
+        const struct row *row = &report->rows[i];
+        if (strcmp(row->table, table) == 0)
+            printf("  %-38s %10.3f %10.3f %10.3f %s\n", row->what, row->value, row->min, row->max, row->unit);
+    }
 }
 
 void bench_report_print(const struct bench_report *report) {
@@ -110,26 +123,26 @@ void bench_report_print(const struct bench_report *report) {
                number->min, number->max, number->unit, number->floor_us, number->reach,
                number->value <= number->reach ? "reached" : "above");
     }
-    for (size_t i = 0; i < report->row_count; i++) {
-        const struct row *row = &report->rows[i];
+    for (size_t i = 0; i < report->row_count; i++)
         if (starts_table(report, i))
-            printf("\n%s\n", row->table);
-        printf("  %-38s %10.2f %10.2f %10.2f %s\n", row->what, row->value, row->min, row->max, row->unit);
-    }
+            print_table(report, report->rows[i].table);
 }
 
-static void write_rows(const struct bench_report *report, FILE *file) {
+static void write_table(const struct bench_report *report, const char *table, FILE *file) {
+    const char *separator = "";
+
+    fprintf(file, "    \"%s\": [", table);
     for (size_t i = 0; i < report->row_count; i++) {
         const struct row *row = &report->rows[i];
-        if (starts_table(report, i))
-            fprintf(file, "%s\n    \"%s\": [", i ? "\n    ]," : "", row->table);
+        if (strcmp(row->table, table) != 0)
+            continue;
         fprintf(
             file,
             "%s\n      {\"what\": \"%s\", \"value\": %.6g, \"min\": %.6g, \"max\": %.6g, \"unit\": \"%s\"}",
-            starts_table(report, i) ? "" : ",", row->what, row->value, row->min, row->max, row->unit);
+            separator, row->what, row->value, row->min, row->max, row->unit);
+        separator = ",";
     }
-    if (report->row_count)
-        fputs("\n    ]", file);
+    fputs("\n    ]", file);
 }
 
 void bench_report_write(const struct bench_report *report, const char *path) {
@@ -147,8 +160,15 @@ void bench_report_write(const struct bench_report *report, const char *path) {
             number->key, number->value, number->min, number->max, number->unit, number->floor_us,
             number->reach);
     }
+    const char *separator = "\n";
     fputs("  \"tables\": {", file);
-    write_rows(report, file);
+    for (size_t i = 0; i < report->row_count; i++) {
+        if (!starts_table(report, i))
+            continue;
+        fputs(separator, file);
+        write_table(report, report->rows[i].table, file);
+        separator = ",\n";
+    }
     fputs("\n  }\n}\n", file);
     bool written = !ferror(file);
     if (fclose(file) != 0 || !written)

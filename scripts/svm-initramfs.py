@@ -19,6 +19,8 @@ import sys
 import tempfile
 
 SUITES = {"unit", "system", "hostile"}
+# Of these, tests that need a compiler.
+LEFT_OUT = "compiler"
 # In the order in which they are loaded; kvm-amd needs all that is before it.
 MODULES = ["irqbypass", "kvm", "ccp", "kvm-amd"]
 # What lies in a folder that a test is told of and is none of its products: what the build leaves, and history.
@@ -142,7 +144,11 @@ def add_system(archive, cache):
     busybox = os.path.join(cache, "busybox/bin/busybox")
     kernel = os.path.join(cache, "kernel")
     archive.bytes("bin/busybox", read(busybox), True)
-    archive.link("bin/sh", "busybox")
+    # A program of this system, as tests expect one there.
+    shell = os.path.realpath("/bin/sh")
+    archive.bytes("bin/sh", read(shell), True)
+    for library in libraries(shell):
+        archive.bytes(library, read(library), True)
     archive.device("dev/console", 5, 1)
     for folder in ["proc", "sys", "tmp", "root", "etc"]:
         archive.folder(folder)
@@ -166,6 +172,11 @@ def introspect(build, what):
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+def suites_of(test):
+    """Names of its suites, without the project's in front."""
+    return [suite.rpartition(":")[2] for suite in test["suite"]]
+
+
 def script_of(test, build):
     """What runs the test, as Meson would."""
     lines = ["#!/bin/sh"]
@@ -183,12 +194,12 @@ def add_holder(archive, targets):
 
 
 def add_tests(archive, build, wanted):
-    tests = [test for test in introspect(build, "--tests") if SUITES.intersection(
-        suite.rpartition(":")[2] for suite in test["suite"])]
+    tests = [test for test in introspect(build, "--tests") if SUITES.intersection(suites_of(test))]
     if wanted:
         tests = [test for test in tests if test["name"] in wanted]
-    # Valgrind and fuzzers look at the same code in another way, which is the same on every processor.
-    tools = [test for test in tests if not test["cmd"][0].startswith(build + os.sep)]
+    # Valgrind, fuzzers and compilers say the same on every processor, and are not packed.
+    tools = [test for test in tests
+             if not test["cmd"][0].startswith(build + os.sep) or LEFT_OUT in suites_of(test)]
     tests = [test for test in tests if test not in tools]
     if tools:
         print("svm: not run there:", *(test["name"] for test in tools), file=sys.stderr)
@@ -198,6 +209,7 @@ def add_tests(archive, build, wanted):
     add_holder(archive, targets)
     products = {target["id"]: target["filename"] for target in targets}
     names = []
+    lanes = {1: [], 2: []}
     for number, test in enumerate(tests):
         paths = [*test["cmd"], *test["env"].values()]
         for target in test["depends"]:
@@ -207,9 +219,11 @@ def add_tests(archive, build, wanted):
                 add_path(archive, path)
         archive.folder(test["workdir"] or build)
         archive.bytes(f"svm/tests/{number}", script_of(test, build).encode(), True)
-        suite = test["suite"][0].rpartition(":")[2]
+        suite = suites_of(test)[0]
         names.append(f"{suite}/{test['name'].replace(' ', '-')}")
-    archive.bytes("svm/list", "".join(f"{number} {name}\n" for number, name in enumerate(names)).encode())
+        lanes[2 if test["is_parallel"] else 1].append(f"{number} {names[-1]}\n")
+    for lane, lines in lanes.items():
+        archive.bytes(f"svm/lane-{lane}", "".join(lines).encode())
     print("\n".join(names))
 
 

@@ -257,18 +257,27 @@ typedef struct ph_config {
     /** Arguments behind argv[0], and the environment, each NULL-terminated; NULL is none. Copied. */
     const char *const *argv;
     const char *const *envp;
-    /** Where output goes, and input comes from; NULL discards, and reads end of file. */
+    /** Where output goes. Without it, output is kept (see keep_output) or discarded. */
     ph_output_fn output;
     void *output_context;
+    /** Where input comes from. Without it, input is (input_bytes), and then end of file. */
     ph_input_fn input;
     void *input_context;
     ph_diagnostics_fn diagnostics;
     void *diagnostics_context;
+    /** Standard input as bytes; the caller keeps them until the sandbox is destroyed. */
+    ph_bytes input_bytes;
+    /** Bytes of output that are kept of each stream for ph_sandbox_output, when there is no (output). What is
+        more fails in the guest with ENOSPC. 0 discards everything. */
+    uint64_t keep_output;
 } ph_config;
 
 /** The initial value of a ph_config: every default. */
 #define PH_CONFIG_INIT                                                                                       \
-    { sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+    {                                                                                                        \
+        sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
+            {NULL, 0}, 0                                                                                     \
+    }
 
 /**
  * Makes a sandbox of (image). (config) may be NULL for every default. On success (*sandbox) is the
@@ -351,6 +360,12 @@ PH_API ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functio
  * ph_call. The sandbox has then ended and serves nothing more.
  */
 PH_API ph_status ph_sandbox_run(ph_sandbox *sandbox, int *exit_status);
+
+/**
+ * What the guest of (sandbox) has written to (stream), 1 or 2, since it was made, as far as the config's
+ * keep_output allowed. The bytes belong to the sandbox and are valid until it is used again.
+ */
+PH_API ph_bytes ph_sandbox_output(const ph_sandbox *sandbox, int stream);
 
 /**
  * Ends the call, start or run that (sandbox) is in, with PH_E_INTERRUPTED. A call runs from the entry of

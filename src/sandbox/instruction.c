@@ -31,6 +31,12 @@ static bool is_io(uint8_t opcode) {
            (opcode >= 0xec && opcode <= 0xef);
 }
 
+/* 0F 01 with a register: monitor, mwait, clac, stac, xsetbv, lmsw, swapgs. With memory the group is lgdt,
+ * lidt, lmsw and invlpg; what is left of it, such as xgetbv and rdtscp, is for everybody. */
+static bool is_privileged_system_register(uint8_t modrm) {
+    return (modrm >= 0xc8 && modrm <= 0xcb) || modrm == 0xd1 || (modrm >= 0xf0 && modrm <= 0xf8);
+}
+
 /* Opcodes behind 0F. (modrm) is the byte after them. */
 static bool is_privileged_two_byte(uint8_t opcode, uint8_t modrm) {
     uint8_t extension = modrm >> 3 & 7;
@@ -38,8 +44,9 @@ static bool is_privileged_two_byte(uint8_t opcode, uint8_t modrm) {
     switch (opcode) {
     case 0x00: /* lldt, ltr */
         return extension == 2 || extension == 3;
-    case 0x01: /* lgdt, lidt, lmsw, invlpg, and register forms such as swapgs, xsetbv, monitor */
-        return extension == 2 || extension == 3 || extension == 6 || extension == 7;
+    case 0x01: /* a group of its own */
+        return modrm >> 6 == 3 ? is_privileged_system_register(modrm)
+                               : extension == 2 || extension == 3 || extension == 6 || extension == 7;
     case 0x06: /* clts */
     case 0x07: /* sysret */
     case 0x08: /* invd */

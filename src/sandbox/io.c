@@ -4,6 +4,8 @@
  * no guest pointer is followed here: the monitor has copied them, and answered EFAULT for bad ones itself.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "sandbox/sandbox.h"
 
@@ -18,19 +20,63 @@ static int64_t clamp(int64_t answer, uint64_t size) {
     return answer < -4095 ? -EIO : answer;
 }
 
+/* Keeps output as bytes, up to the limit. Doubles its room, so that many small writes cost little. */
+static int64_t keep(ph_sandbox *sandbox, uint64_t stream, const uint8_t *bytes, size_t size) {
+    struct ph__kept_output *kept = &sandbox->kept[stream - 1];
+    uint64_t limit = sandbox->config.keep_output;
+
+    if (limit == 0)
+        return (int64_t)size;
+    if (size > limit - kept->size)
+        size = limit - kept->size;
+    if (size == 0)
+        return -ENOSPC;
+    if (size > kept->capacity - kept->size) {
+        size_t capacity = kept->capacity * 2 > kept->size + size ? kept->capacity * 2 : kept->size + size;
+        uint8_t *more = realloc(kept->bytes, capacity);
+        if (!more)
+            return -ENOSPC;
+        kept->bytes = more;
+        kept->capacity = capacity;
+    }
+    memcpy(kept->bytes + kept->size, bytes, size);
+    kept->size += size;
+    return (int64_t)size;
+}
+
+ph_bytes ph_sandbox_output(const ph_sandbox *sandbox, int stream) {
+    if (!sandbox || (stream != 1 && stream != 2))
+        return (ph_bytes){NULL, 0};
+    return (ph_bytes){sandbox->kept[stream - 1].bytes, sandbox->kept[stream - 1].size};
+}
+
 ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
     const ph_config *config = &sandbox->config;
+    const uint8_t *bytes = io_bytes(sandbox);
 
     if (size > PH__IO_SIZE)
         return ph__fault_protocol(sandbox, "output larger than the I/O page");
     if (stream != 1 && stream != 2)
         ph__answer(sandbox, -EBADF);
-    else if (!config->output)
-        ph__answer(sandbox, (int64_t)size);
+    else if (size == 0)
+        ph__answer(sandbox, 0);
+    else if (config->output)
+        ph__answer(sandbox, clamp(config->output(config->output_context, (int)stream, bytes, size), size));
     else
-        ph__answer(sandbox,
-                   clamp(config->output(config->output_context, (int)stream, io_bytes(sandbox), size), size));
+        ph__answer(sandbox, keep(sandbox, stream, bytes, size));
     return PH_OK;
+}
+
+/* The next of the config's bytes; 0 at their end. */
+static int64_t give(ph_sandbox *sandbox, uint64_t size) {
+    const ph_bytes *input = &sandbox->config.input_bytes;
+    size_t left = input->size - sandbox->input_taken;
+    size_t given = size < left ? size : left;
+
+    if (given)
+        memcpy(io_bytes(sandbox), (const uint8_t *)input->data + sandbox->input_taken, given);
+    sandbox->input_taken += given;
+    return (int64_t)given;
 }
 
 ph_status ph__io_read(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
@@ -40,10 +86,10 @@ ph_status ph__io_read(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
         return ph__fault_protocol(sandbox, "input larger than the I/O page");
     if (stream != 0)
         ph__answer(sandbox, -EBADF);
-    else if (!config->input)
-        ph__answer(sandbox, 0);
-    else
+    else if (config->input)
         ph__answer(sandbox, clamp(config->input(config->input_context, io_bytes(sandbox), size), size));
+    else
+        ph__answer(sandbox, give(sandbox, size));
     return PH_OK;
 }
 

@@ -178,6 +178,8 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
     free_strings(sandbox->config.envp);
     free(sandbox->host_functions);
     free(sandbox->received);
+    free(sandbox->kept[0].bytes);
+    free(sandbox->kept[1].bytes);
     ph_image_close(sandbox->image);
     free(sandbox);
 }

@@ -26,6 +26,13 @@ struct ph__host_function {
     void *context;
 };
 
+/* Output that is kept as bytes. */
+struct ph__kept_output {
+    uint8_t *bytes;
+    size_t size;
+    size_t capacity;
+};
+
 struct ph_sandbox {
     ph_image *image;
     ph_config config; /* argv and envp point to copies */
@@ -50,6 +57,9 @@ struct ph_sandbox {
     size_t received_capacity;
     bool host_function_failed; /* during this call, and with which code */
     int32_t host_function_code;
+
+    struct ph__kept_output kept[2]; /* standard output, standard error */
+    size_t input_taken;             /* bytes of the config's input_bytes that the guest has read */
 
     uint64_t clock_anchor; /* host TSC of the control page's clock */
     uint64_t tsc_khz;

@@ -36,7 +36,7 @@ LIE_ASM(rdmsr, "mov $0xc0000082, %%ecx\n rdmsr");
 LIE_ASM(wrmsr, "mov $0xc0000082, %%ecx\n xor %%eax, %%eax\n xor %%edx, %%edx\n wrmsr");
 LIE_ASM(swapgs, "swapgs");
 LIE_ASM(sysretq, "lea 1f(%%rip), %%rcx\n mov $0x202, %%r11d\n sysretq\n 1:");
-LIE_ASM(sysexit, "sysexit");
+LIE_ASM(sysexit, "sysexitl");
 LIE_ASM(xsetbv, "xor %%ecx, %%ecx\n xor %%edx, %%edx\n mov $3, %%eax\n xsetbv");
 LIE_ASM(invpcid, "xor %%eax, %%eax\n invpcid -16(%%rsp), %%rax");
 LIE_ASM(xsaves,

@@ -103,6 +103,40 @@ static void calls_that_are_not_served_are_counted(void **state) {
     ph_image_close(image);
 }
 
+static void input_and_output_cross_as_bytes(void **state) {
+    static char bytes[200001];
+    static const char *const words[] = {"echo", NULL};
+    ph_config config = PH_CONFIG_INIT;
+    int exit_status = -1;
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("sys_files");
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 13);
+    config.argv = words;
+    config.input_bytes = (ph_bytes){bytes, sizeof bytes};
+    config.keep_output = sizeof bytes;
+    ph_sandbox *sandbox = test_sandbox(image, &config);
+    test_status(sandbox, ph_sandbox_run(sandbox, &exit_status), PH_OK);
+    ph_bytes output = ph_sandbox_output(sandbox, 1);
+    assert_int_equal(exit_status, 0);
+    assert_int_equal(output.size, sizeof bytes);
+    assert_memory_equal(output.data, bytes, sizeof bytes);
+    assert_int_equal(ph_sandbox_output(sandbox, 2).size, 0);
+    assert_int_equal(ph_sandbox_output(sandbox, 3).size, 0);
+    ph_sandbox_destroy(sandbox);
+
+    /* One byte less of room: what fits is kept, and the guest is told that there is no more. */
+    config.keep_output = sizeof bytes - 1;
+    sandbox = test_sandbox(image, &config);
+    test_status(sandbox, ph_sandbox_run(sandbox, &exit_status), PH_OK);
+    assert_int_equal(exit_status, 1);
+    assert_int_equal(ph_sandbox_output(sandbox, 1).size, sizeof bytes - 1);
+    ph_sandbox_destroy(sandbox);
+    ph_image_close(image);
+}
+
 #define PROGRAM_TEST(name, program)                                                                          \
     { #name, holds_on_linux_and_in_a_vm, NULL, NULL, (void *)(uintptr_t)(program) }
 
@@ -117,6 +151,7 @@ int main(void) {
         PROGRAM_TEST(identity_and_processes_behave_as_documented, "sys_process"),
         cmocka_unit_test(random_system_calls_never_break_the_monitor),
         cmocka_unit_test(calls_that_are_not_served_are_counted),
+        cmocka_unit_test(input_and_output_cross_as_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Compiles the host's public headers as C11: it is built, and that is the test.
+ */
+#include <pinhole/pinhole.h>
+#include <pinhole/types.h>
+
+const ph_config headers_config = PH_CONFIG_INIT;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * What libpinhole.so asks of a program and shows to it: libc alone, its soname, and no name but the public
+ * ones.
+ */
+#include "support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls (each) for every line that the command (format), a printf format with the library's path, prints.
+ * Gives how many there were. */
+static unsigned for_each_line(const char *format, void (*each)(const char *line)) {
+    char command[4096], line[1024];
+    unsigned count = 0;
+    const char *library = getenv("PH_TEST_LIBRARY");
+
+    assert_non_null(library);
+    snprintf(command, sizeof command, "%s '%s'", format, library);
+    FILE *output = popen(command, "re"); /* NOLINT(cert-env33-c): readelf and nm of the build's own file */
+    assert_non_null(output);
+    for (; fgets(line, sizeof line, output); count++) {
+        line[strcspn(line, "\n")] = 0;
+        each(line);
+    }
+    assert_int_equal(pclose(output), 0);
+    return count;
+}
+
+static unsigned needed;
+
+static void check_dynamic(const char *line) {
+    if (strstr(line, "(NEEDED)")) {
+        needed++;
+        /* The dynamic linker is a part of the C library: thread-local variables ask for it. */
+        if (!strstr(line, "[libc.so.6]") && !strstr(line, "[ld-linux-x86-64.so.2]"))
+            fail_msg("libpinhole.so needs more than libc: %s", line);
+    }
+    if (strstr(line, "(SONAME)"))
+        assert_non_null(strstr(line, "[libpinhole.so.0]"));
+}
+
+static void library_needs_libc_alone(void **state) {
+    (void)state;
+    assert_true(for_each_line("readelf --wide --dynamic", check_dynamic) > 5);
+    assert_in_range(needed, 1, 2);
+}
+
+static void check_symbol(const char *line) {
+    const char *name = strrchr(line, ' ');
+
+    assert_non_null(name);
+    if (strncmp(name + 1, "ph_", 3) != 0 && strncmp(name + 1, "PINHOLE_", 8) != 0)
+        fail_msg("libpinhole.so shows a name that is not public: %s", line);
+    assert_null(strstr(name, "ph__"));
+}
+
+static void library_shows_public_names_alone(void **state) {
+    (void)state;
+    assert_true(for_each_line("nm --dynamic --defined-only", check_symbol) > 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(library_needs_libc_alone),
+        cmocka_unit_test(library_shows_public_names_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
