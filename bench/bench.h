@@ -72,7 +72,7 @@ struct bench_floor {
     double times;
 };
 
-/* Reports how many times as long as its floor (subject) takes, under (key), and in the table "processor time"
+/* Reports how many times as long as its floor (subject) takes, under (key), and in the table "processor_time"
  * the same for that. (reach) is what it should not exceed. */
 void bench_report_ratio(struct bench_report *report, const char *key, const struct bench_subject *subject,
                         struct bench_floor floor, double reach);

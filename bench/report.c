@@ -73,7 +73,7 @@ void bench_report_ratio(struct bench_report *report, const char *key, const stru
     if (subject->processor && floor.subject->processor) {
         for (size_t i = 0; i < subject->rounds; i++)
             values[i] = subject->processor[i] / (floor.times * floor.subject->processor[i]);
-        bench_report_row(report, "processor time", key, "ratio", values, subject->rounds);
+        bench_report_row(report, "processor_time", key, "ratio", values, subject->rounds);
     }
     free(values);
 }

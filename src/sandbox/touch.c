@@ -4,17 +4,8 @@
  * each page that a guest touches for the first time. It maps up to seven neighbours along, but only those
  * that the host could write without a fault of its own. So what nearly every start touches is made the
  * sandbox's own beforehand, which takes the host 1 to 2 us a page.
- *
- * Nothing here is needed: what the kernel refuses is left for the guest to touch.
  */
-#include <sys/mman.h>
-
 #include "sandbox/sandbox.h"
-
-/* Linux 5.14; older C libraries do not name it. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* An image of up to this size is copied as a whole. Of a larger one only the writable part is, up to this
  * size: where in the rest its start goes is not known. */
@@ -22,10 +13,6 @@
 
 /* The neighbours that KVM maps together (PTE_PREFETCH_NUM in arch/x86/kvm/mmu/mmu.c). */
 #define STACK_SIZE (8 * PH__PAGE_SIZE)
-
-static void touch(const struct ph__memory *memory, uint64_t offset, uint64_t size) {
-    madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
-}
 
 static void touch_image(const struct ph__memory *memory, const ph_image *image) {
     uint64_t whole = 0;
@@ -38,7 +25,7 @@ static void touch_image(const struct ph__memory *memory, const ph_image *image) 
         if (whole > IMAGE_MAX && !extent->writable)
             continue;
         uint64_t size = extent->size < left ? extent->size : left;
-        touch(memory, memory->layout.image.offset + (extent->gva - image->gva), size);
+        ph__memory_touch(memory, memory->layout.image.offset + (extent->gva - image->gva), size);
         left -= size;
     }
 }
@@ -49,5 +36,5 @@ void ph__touch_ahead(const ph_sandbox *sandbox) {
     if (!sandbox->vcpu->shadow_paging)
         return;
     touch_image(&sandbox->memory, sandbox->image);
-    touch(&sandbox->memory, stack->offset + stack->size - STACK_SIZE, STACK_SIZE);
+    ph__memory_touch(&sandbox->memory, stack->offset + stack->size - STACK_SIZE, STACK_SIZE);
 }

@@ -81,6 +81,7 @@ void ph__boot_write(struct ph__memory *memory) {
     const struct ph__monitor_header *monitor = ph__monitor();
     uint8_t *tables = memory->base + PH__TABLES_GPA;
 
+    ph__memory_touch(memory, PH__MONITOR_GPA, monitor->data_end);
     memcpy(memory->base + PH__MONITOR_GPA, ph__monitor_blob, monitor->data_end);
     write_gdt(tables + PH__GDT_OFFSET);
     write_idt(tables + PH__IDT_OFFSET);

@@ -169,6 +169,15 @@ unmap:
     return status;
 }
 
+/* Older C libraries do not name it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size) {
+    madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
+}
+
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {
     if (!forked && memory->base)
         munmap(memory->base, range_size(&memory->layout));

@@ -82,6 +82,11 @@ struct ph__memory {
 ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *layout, int content,
                          const struct ph__file_extent *extents, size_t count, ph_error *error);
 
+/* Has the kernel put pages that can be written behind [offset, offset + size) of the host range, all at once,
+ * where they would otherwise come one page fault at a time. Only ever saves time: a kernel that refuses (it
+ * takes Linux 5.14) is as good. */
+void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size);
+
 /* Releases it. (forked): in a child of the process that mapped it, where the kernel has already taken the
  * mappings away (MADV_DONTFORK), so that only other things can be at these addresses. */
 void ph__memory_unmap(struct ph__memory *memory, bool forked);

@@ -132,12 +132,16 @@ static ph_status map_region(struct ph__memory *memory, const struct ph__region *
     return map_pages(memory, region->gva, region->offset, region->size, 2, access, error);
 }
 
+/* Tables that every VM fills: the PML4, and for the window and the image three or four each. */
+#define TABLES_AT_LEAST 8u
+
 ph_status ph__paging_build(struct ph__memory *memory, ph_error *error) {
     const struct ph__access user_write = {.user = true, .writable = true};
     const struct ph__access supervisor_write = {.writable = true};
     const struct ph__layout *layout = &memory->layout;
     ph_status status;
 
+    ph__memory_touch(memory, layout->page_tables.offset, TABLES_AT_LEAST * PH__PAGE_SIZE);
     table_take(memory); /* the PML4 */
     status = map_system(memory, error);
     if (status == PH_OK)

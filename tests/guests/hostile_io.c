@@ -82,6 +82,10 @@ LIE_ASM(out_32_imm_second, "movl $2, %%eax\n outl %%eax, $0x51");
 LIE_ASM(out_32_imm_behind, "movl $2, %%eax\n outl %%eax, $0x54");
 LIE_ASM(out_32_imm_post, "movl $2, %%eax\n outl %%eax, $0x80");
 
+/* A doorbell, and then the same the other way round. */
+LIE_ASM(sleep_then_in,
+        "movl $7, %%eax\n xorl %%edi, %%edi\n outl %%eax, $0x50\n movl $7, %%eax\n inl $0x50, %%eax");
+
 /* The doorbell with prefixes that change it, or that mean nothing to it. */
 LIE_ASM(out_operand_size, "movl $2, %%eax\n .byte 0x66, 0xe7, 0x50");
 LIE_ASM(out_lock, "movl $99, %%eax\n .byte 0xf0, 0xe7, 0x50");

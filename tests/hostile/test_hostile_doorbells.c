@@ -397,12 +397,10 @@ static void a_protection_under_single_step_is_not_lost(void **state) {
     hostile_begin(&hostile, GUEST, NULL);
     hostile.may_change_tables = true;
     uint64_t gva = hostile.sandbox->memory.layout.arena.gva;
-    ph_status status =
-        hostile_call(&hostile, "ring_stepping",
-                     ARGS(U32(PH__DOORBELL_PROTECT), U64(gva), U64(4096), U64(PROT_READ)), NULL);
-    if (status != PH_E_PROTOCOL && status != PH_E_BREAKPOINT)
-        fail_msg("PROTECT under single step: %s (%s)", ph_status_kind(status),
-                 ph_sandbox_error(hostile.sandbox)->message);
+    hostile_expect(&hostile,
+                   hostile_call(&hostile, "ring_stepping",
+                                ARGS(U32(PH__DOORBELL_PROTECT), U64(gva), U64(4096), U64(PROT_READ)), NULL),
+                   PH_E_PROTOCOL, "PROTECT under single step");
     hostile_end(&hostile, "PROTECT under single step");
 }
 
