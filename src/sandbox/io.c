@@ -25,7 +25,7 @@ static int64_t keep(ph_sandbox *sandbox, uint64_t stream, const uint8_t *bytes, 
     struct ph__kept_output *kept = &sandbox->kept[stream - 1];
     uint64_t limit = sandbox->config.keep_output;
 
-    if (limit == 0)
+    if (limit == 0 || size == 0)
         return (int64_t)size;
     if (size > limit - kept->size)
         size = limit - kept->size;
@@ -58,8 +58,6 @@ ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
         return ph__fault_protocol(sandbox, "output larger than the I/O page");
     if (stream != 1 && stream != 2)
         ph__answer(sandbox, -EBADF);
-    else if (size == 0)
-        ph__answer(sandbox, 0);
     else if (config->output)
         ph__answer(sandbox, clamp(config->output(config->output_context, (int)stream, bytes, size), size));
     else

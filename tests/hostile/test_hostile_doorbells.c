@@ -331,6 +331,24 @@ static void a_huge_protection_stops_where_the_guests_memory_ends(void **state) {
     }
 }
 
+/* As on Linux: the pages before the one that is not there are changed, although the answer is an error. */
+static void a_protection_that_fails_half_way_has_effect_before(void **state) {
+    (void)state;
+    test_needs_kvm();
+    struct hostile hostile;
+
+    hostile_begin(&hostile, GUEST, NULL);
+    hostile.may_change_tables = true;
+    const struct ph__region *arena = &hostile.sandbox->memory.layout.arena;
+    const uint64_t gva = arena->gva + arena->size - 4096;
+    hostile_expect(
+        &hostile,
+        hostile_call(&hostile, "protect_and_write", ARGS(U64(gva), U64(8192), U64(PROT_READ)), NULL),
+        PH_E_PAGE_FAULT, "a write to what was made read-only");
+    assert_int_equal(ph_sandbox_error(hostile.sandbox)->address, gva);
+    hostile_end(&hostile, "a protection that fails half way");
+}
+
 /* The change holds from the next instruction on: for one page in the middle of a large one, and for all of
  * it. */
 static void a_protection_has_effect_at_once(void **state) {
@@ -749,6 +767,7 @@ int main(void) {
         cmocka_unit_test(protection_of_what_is_not_mapped_is_refused),
         cmocka_unit_test(writable_and_executable_is_refused),
         cmocka_unit_test(a_huge_protection_stops_where_the_guests_memory_ends),
+        cmocka_unit_test(a_protection_that_fails_half_way_has_effect_before),
         cmocka_unit_test(a_protection_has_effect_at_once),
         cmocka_unit_test(protections_do_not_use_up_the_page_tables),
         cmocka_unit_test(a_protection_under_single_step_is_not_lost),
