@@ -9,7 +9,7 @@
 
 #include "floor.h"
 
-#define ROUNDS 9u
+#define ROUNDS 15u
 
 struct work {
     ph_sandbox *sandbox;

@@ -398,7 +398,8 @@ static ph_status in_ruins(uint64_t seed, uint32_t what, uint64_t number) {
     hostile_begin(&hostile, GUEST, NULL);
     hostile.may_change_tables = true; /* a system call may be mprotect */
     hostile.last = ph_call_timeout(hostile.sandbox, test_export(hostile.image, "ruin_then"),
-                                   ARGS(U64(seed), U32(what), U64(number)), NULL, SHORT_NS);
+                                   ARGS(U64(seed), U32(what), U64(number)), NULL,
+                                   what == THEN_RETURN ? TEST_TIMEOUT_NS : SHORT_NS);
     if (hostile.last != PH_OK && !hostile_is_end(hostile.last))
         fail_msg("%s: %s (%s)", text, ph_status_kind(hostile.last),
                  ph_sandbox_error(hostile.sandbox)->message);

@@ -37,7 +37,7 @@ static void syscall_lands_at_cpl_3_on_pvm_and_at_cpl_0_elsewhere(void **state) {
     bare_vm_make(&vm, call_system, call_system_end);
     /* Instead of the monitor's first instructions. */
     memcpy(vm.memory.base + PH__MONITOR_GPA + ph__monitor()->system_call, report_cs,
-           (size_t)(report_cs_end - report_cs));
+           (size_t)((uintptr_t)report_cs_end - (uintptr_t)report_cs));
     bare_vm_start(&vm);
     uint64_t ring = bare_vm_report(&vm) & 3;
     if (is_pvm()) {
@@ -282,6 +282,7 @@ static void exception_without_a_gate_is_a_triple_fault_without_rip(void **state)
 #define CPUID_1_ECX_AVX (1u << 28)
 #define CPUID_1_ECX_OSXSAVE (1u << 27)
 #define XCR0_X87_SSE 3u
+#define XCR0_AVX 4u
 #define UNDEFINED_VECTOR 6
 
 /* What a VM is made of, for a test to change. */
@@ -353,8 +354,10 @@ static void guest_has_the_state_components_that_were_chosen_for_it(void **state)
     if (!is_pvm())
         assert_int_equal(seen, system->xcr0);
     bare_vm_run(&vm);
-    if (host_has_avx())
+    if (host_has_avx()) {
+        assert_true(system->xcr0 & XCR0_AVX);
         assert_int_equal(vm.exit.kind, PH__EXIT_DOORBELL);
+    }
     bare_vm_free(&vm);
 }
 

@@ -10,7 +10,7 @@ static void expect(enum ph__instruction_kind kind, const char *bytes, size_t siz
     assert_int_equal(ph__instruction_classify((const uint8_t *)bytes, size), kind);
 }
 
-#define EXPECT(kind, bytes) expect(kind, bytes, sizeof bytes - 1)
+#define EXPECT(kind, bytes) expect(kind, bytes, sizeof(bytes) - 1)
 
 static void io_instructions_are_told(void **state) {
     (void)state;
