@@ -51,7 +51,6 @@ LIST
     svm)
         cat <<'LIST'
 qemu-system-x86  cmd  qemu-system-x86_64
-cpio             cmd  cpio
 LIST
         ;;
     *)

@@ -32,7 +32,8 @@ struct ph__monitor_header {
     uint32_t fixup_start; /* a fault at [fixup_start, fixup_end) is a bad pointer in a system call: */
     uint32_t fixup_end;   /* the host lets the vCPU go on at fixup_landing */
     uint32_t fixup_landing;
-    uint32_t state; /* struct ph__monitor_state, in the data part */
+    uint32_t user_rip; /* in the data part: 8 bytes, where the system call under way returns to */
+    uint32_t state;    /* struct ph__monitor_state, in the data part */
 };
 
 /* General registers in the order of struct kvm_regs (linux/kvm.h), so that a backend can share the memory. */

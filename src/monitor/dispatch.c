@@ -18,7 +18,7 @@ _Static_assert(ASM_MONITOR_GVA == PH__GVA(PH__MONITOR_GPA), "asm.h, monitor.lds"
 _Static_assert(ASM_STACK_TOP == PH__GVA(PH__MONITOR_STACK_GPA + PH__MONITOR_STACK_SIZE), "asm.h");
 _Static_assert(ASM_MONITOR_MAGIC == PH__MONITOR_MAGIC && ASM_ABI_VERSION == PH__ABI_VERSION, "asm.h");
 _Static_assert(PH__STUB_COUNT == 32 && PH__STUB_SIZE == 16, "entry.S");
-_Static_assert(sizeof(struct ph__monitor_header) == 16 * sizeof(uint32_t), "header.S");
+_Static_assert(sizeof(struct ph__monitor_header) == 17 * sizeof(uint32_t), "header.S");
 _Static_assert(sizeof(struct ph__regs) == ASM_REGS_SIZE, "asm.h");
 #define CHECK_REGISTER(field, number) _Static_assert(offsetof(struct ph__regs, field) == (number), "asm.h")
 CHECK_REGISTER(rax, ASM_RAX);

@@ -67,7 +67,7 @@ ph__poke:
     .balign 64
     .globl ph__system_call_entry
 ph__system_call_entry:
-    mov %rcx, user_rip(%rip)
+    mov %rcx, ph__user_rip(%rip)
     mov %r11, user_rflags(%rip)
     mov %cs, %ecx
     test $3, %cl
@@ -81,7 +81,7 @@ ph__system_call_entry:
     movabs $ASM_STACK_TOP, %rsp
     /* struct ph__regs, from its end. As on Linux, RCX and R11 come back as RIP and flags. */
     pushq user_rflags(%rip)
-    pushq user_rip(%rip)
+    pushq ph__user_rip(%rip)
     push %r15
     push %r14
     push %r13
@@ -95,7 +95,7 @@ ph__system_call_entry:
     push %rdi
     push %rsi
     push %rdx
-    pushq user_rip(%rip)
+    pushq ph__user_rip(%rip)
     push %rbx
     push %rax
     /* DF, AC and TF may still be set where SFMASK does not hold. */
@@ -107,7 +107,7 @@ ph__system_call_entry:
 /* Back to the guest: RSP = struct ph__regs. Nothing behind popfq changes a flag. */
 resume:
     mov ASM_RIP(%rsp), %rax
-    mov %rax, user_rip(%rip)
+    mov %rax, ph__user_rip(%rip)
     mov ASM_RSP(%rsp), %rax
     mov %rax, user_rsp(%rip)
     mov ASM_RAX(%rsp), %rax
@@ -130,7 +130,7 @@ resume:
     lea ASM_RFLAGS(%rsp), %rsp
     popfq
     mov user_rsp(%rip), %rsp
-    jmp *user_rip(%rip)
+    jmp *ph__user_rip(%rip)
 
     /* A guest that single-steps would trap between the last two instructions above. iretq sets all three at
      * once; the selectors it is given are those that we run with. */
@@ -142,7 +142,7 @@ resume:
     pushq user_rflags(%rip)
     pushq $0
     movw %cs, (%rsp)
-    pushq user_rip(%rip)
+    pushq ph__user_rip(%rip)
     iretq
 
 /* ------------------------------------------------------------- other ways in -- */
@@ -171,7 +171,8 @@ ph__start:
  * ones that must be loaded last. One vCPU, and nothing interrupts the monitor, so one of each will do. */
     .section .data.entry, "aw", @progbits
     .balign 8
-user_rip:
+    .globl ph__user_rip
+ph__user_rip:
     .skip 8
 user_rsp:
     .skip 8

@@ -22,6 +22,7 @@ header:
     .long ph__fixup_start - header
     .long ph__fixup_end - header
     .long ph__fixup_landing - header
+    .long ph__user_rip - header
     .long ph__state - header
 
     .section .note.GNU-stack, "", @progbits

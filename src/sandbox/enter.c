@@ -30,6 +30,7 @@ static ph_status exited(ph_sandbox *sandbox, enum ph__doorbell until, uint64_t u
         ph__error_set(&sandbox->error, PH_E_EXITED,
                       "the guest ended its program with status 0x%x during the call", (unsigned)code);
     sandbox->error.code = code;
+    ph__fault_locate(sandbox);
     return ph__sandbox_poison(sandbox, PH_E_EXITED);
 }
 
@@ -42,6 +43,7 @@ static ph_status aborted(ph_sandbox *sandbox) {
     ph__error_set(&sandbox->error, PH_E_ABORTED, "%s",
                   message[0] ? message : ph_status_message(PH_E_ABORTED));
     sandbox->error.code = frame->code;
+    ph__fault_locate(sandbox);
     return ph__sandbox_poison(sandbox, PH_E_ABORTED);
 }
 
@@ -59,6 +61,7 @@ static ph_status killed(ph_sandbox *sandbox, uint64_t untrusted_signal) {
     else
         ph__error_set(&sandbox->error, status, "signal 0x%x ended the guest", (unsigned)number);
     sandbox->error.signal = number;
+    ph__fault_locate(sandbox);
     return ph__sandbox_poison(sandbox, status);
 }
 

@@ -32,7 +32,8 @@ enum {
 #define PAGE_FAULT_WRITE 2u
 #define PAGE_FAULT_FETCH 16u
 
-void ph__fault_locate(ph_sandbox *sandbox, uint64_t rip) {
+/* Notes (rip) and the function around it. */
+static void locate_at(ph_sandbox *sandbox, uint64_t rip) {
     uint64_t offset = 0;
     const char *name = ph__image_symbol(sandbox->image, rip, &offset);
 
@@ -40,6 +41,17 @@ void ph__fault_locate(ph_sandbox *sandbox, uint64_t rip) {
         name += strlen(PH__THUNK_PREFIX);
     sandbox->error.rip = rip;
     ph__error_set_function(&sandbox->error, name, offset);
+}
+
+void ph__fault_locate(ph_sandbox *sandbox) {
+    uint64_t untrusted_rip = sandbox->vcpu->regs->rip;
+
+    /* In the monitor the guest is behind its system call. The monitor has written down where that is, and the
+     * guest can change it: good for a report, and for nothing else. */
+    if (untrusted_rip >= PH__WINDOW_GVA)
+        memcpy(&untrusted_rip, sandbox->memory.base + PH__MONITOR_GPA + ph__monitor()->user_rip,
+               sizeof untrusted_rip);
+    locate_at(sandbox, untrusted_rip);
 }
 
 /* " at 0x401234 in name+0x10" for messages; (rip) was located before. */
@@ -61,7 +73,7 @@ static struct place place_of(const ph_error *error) {
 /* Clears the error and notes where the guest is. */
 static struct place locate(ph_sandbox *sandbox, uint64_t rip) {
     memset(&sandbox->error, 0, sizeof sandbox->error);
-    ph__fault_locate(sandbox, rip);
+    locate_at(sandbox, rip);
     return place_of(&sandbox->error);
 }
 
@@ -95,7 +107,8 @@ ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status) {
     const struct place nowhere = {""};
     char text[PH_ERROR_FUNCTION_MAX + 64];
 
-    locate(sandbox, sandbox->vcpu->regs->rip);
+    memset(&sandbox->error, 0, sizeof sandbox->error);
+    ph__fault_locate(sandbox);
     /* Where exactly it was is chance: the address is in the error, and stays out of the message. */
     if (sandbox->error.function[0])
         snprintf(text, sizeof text, "%s ended the guest in %s", cause, sandbox->error.function);

@@ -116,8 +116,9 @@ void ph__touch_ahead(const ph_sandbox *sandbox);
 ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit);
 /* Ends the guest for the exception that its handler could not be given. */
 ph_status ph__fault_unhandled(ph_sandbox *sandbox);
-/* Fills in rip and function of the sandbox's error from the vCPU's registers. */
-void ph__fault_locate(ph_sandbox *sandbox, uint64_t rip);
+/* Fills in rip and function of the sandbox's error: where the guest's own code is, also while it is in a
+ * system call. */
+void ph__fault_locate(ph_sandbox *sandbox);
 /* The reasons that are no exception. */
 ph_status ph__fault_protocol(ph_sandbox *sandbox, const char *what);
 ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status);

@@ -349,6 +349,34 @@ static void payload_at_the_frames_very_end_is_accepted(void **state) {
     refuse("answer_text", &text, "an empty string behind the last byte");
 }
 
+/* The largest frames that there are: as far as the box goes, and not a byte further. */
+static void the_ends_of_a_large_box_are_no_exception(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_config config = PH_CONFIG_INIT;
+
+    config.max_message = 64ull << 20;
+    for (int beyond = 0; beyond <= 1; beyond++) {
+        struct hostile hostile;
+        struct lie lie = bytes_result();
+        ph_value result = {.type = PH_VOID};
+        hostile_begin(&hostile, GUEST, &config);
+        const uint64_t box = hostile.sandbox->memory.layout.box_size;
+        lie.head.size = (uint32_t)box;
+        lie.slots[0].length = (uint32_t)(box - lie.slots[0].word) + (uint32_t)beyond;
+        hostile_expect(&hostile,
+                       hostile_call(&hostile, "answer_bytes", ARGS(BYTES(lie.bytes, lie.size)), &result),
+                       beyond ? PH_E_PROTOCOL : PH_OK, "a frame as large as a large box");
+        if (!beyond) {
+            const uint8_t *bytes = result.bytes.data;
+            assert_int_equal(result.bytes.size, box - lie.slots[0].word);
+            assert_memory_equal(bytes, "abcdefgh", 8);
+            assert_int_equal(bytes[result.bytes.size - 1], 0);
+        }
+        hostile_end(&hostile, "a frame as large as a large box");
+    }
+}
+
 static void a_result_is_a_copy(void **state) {
     (void)state;
     test_needs_kvm();
@@ -661,6 +689,7 @@ int main(void) {
         cmocka_unit_test(a_string_with_a_nul_inside_is_refused),
         cmocka_unit_test(payload_outside_the_frame_is_refused),
         cmocka_unit_test(payload_at_the_frames_very_end_is_accepted),
+        cmocka_unit_test(the_ends_of_a_large_box_are_no_exception),
         cmocka_unit_test(a_result_is_a_copy),
         cmocka_unit_test(an_error_without_a_message_is_refused),
         cmocka_unit_test(an_errors_message_cannot_reach_a_terminal),

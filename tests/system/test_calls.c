@@ -302,6 +302,26 @@ static void abort_poisons_and_says_why_to_later_calls(void **state) {
     errors_end(&errors);
 }
 
+/* The vCPU stands in the monitor then, but the report is about the guest. */
+static void abort_and_exit_say_where_the_guest_was(void **state) {
+    static const char *const names[] = {"abort", "exit"};
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("faults");
+
+    for (size_t i = 0; i < 2; i++) {
+        ph_sandbox *sandbox = test_sandbox(image, NULL);
+        test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+        test_status(sandbox, test_call(sandbox, image, names[i], NULL, 0, NULL),
+                    i ? PH_E_EXITED : PH_E_ABORTED);
+        const ph_error *error = ph_sandbox_error(sandbox);
+        assert_true(error->rip != 0 && error->rip < 1ull << 32); /* in the image */
+        assert_true(error->function[0] != 0);
+        ph_sandbox_destroy(sandbox);
+    }
+    ph_image_close(image);
+}
+
 static void host_function_error_reaches_the_guest_with_code_and_message(void **state) {
     const ph_value nine = i32(9), zero = i32(0);
     ph_value result;
@@ -456,6 +476,7 @@ int main(void) {
         cmocka_unit_test(guest_error_has_code_and_message_and_leaves_the_sandbox_ready),
         cmocka_unit_test(message_of_a_guest_cannot_move_a_terminal),
         cmocka_unit_test(abort_poisons_and_says_why_to_later_calls),
+        cmocka_unit_test(abort_and_exit_say_where_the_guest_was),
         cmocka_unit_test(host_function_error_reaches_the_guest_with_code_and_message),
         cmocka_unit_test(arguments_outlive_host_calls),
         cmocka_unit_test(messages_up_to_the_limit_pass_and_larger_ones_lose_nothing),
