@@ -8,9 +8,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -106,6 +109,44 @@ WRAP(ssize_t, read, (int fd, void *bytes, size_t size)) {
     if (interrupted() || fails("read", EIO))
         return -1;
     return __real_read(fd, bytes, part_of(size));
+}
+
+int __real_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...) {
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return fails("ioctl", EINVAL) ? -1 : __real_ioctl(fd, request, argument);
+}
+
+#define WRAP_MMAP(suffix)                                                                                    \
+    WRAP(void *, mmap##suffix,                                                                               \
+         (void *address, size_t size, int protection, int flags, int fd, off_t offset)) {                    \
+        return fails("mmap", ENOMEM) ? MAP_FAILED                                                            \
+                                     : __real_mmap##suffix(address, size, protection, flags, fd, offset);    \
+    }
+
+WRAP_MMAP()
+WRAP_MMAP(64)
+
+WRAP(int, madvise, (void *address, size_t size, int advice)) {
+    return fails("madvise", EINVAL) ? -1 : __real_madvise(address, size, advice);
+}
+
+WRAP(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags)) {
+    return fails("getrandom", ENOSYS) ? -1 : __real_getrandom(bytes, size, flags);
+}
+
+WRAP(int, sigaction, (int number, const struct sigaction *action, struct sigaction *old)) {
+    return fails("sigaction", EINVAL) ? -1 : __real_sigaction(number, action, old);
+}
+
+WRAP(int, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)) {
+    return fails("pthread_create", EAGAIN) ? EAGAIN
+                                           : __real_pthread_create(thread, attributes, start, argument);
 }
 
 unsigned failing_descriptors(void) {
