@@ -10,7 +10,8 @@
  * Every function that can fail returns a ph_status: PH_OK or a negative code. The detail of a failure is in
  * the sandbox's error (ph_sandbox_error), or in the caller's ph_error for functions that can fail before
  * there is a sandbox. The library never prints, never exits, and keeps no global state beyond constants that
- * are initialised once and the timer thread, which starts at the first call with a time-out.
+ * are initialised once, the handler of the interrupt signal, a page that notices fork(), and the timer
+ * thread, which starts at the first call with a time-out.
  *
  * Threads: an image may be used from any number of threads at once. A sandbox may be used from any thread, by
  * one at a time; a second one at the same time gets PH_E_BUSY and changes nothing. ph_interrupt may be called
@@ -165,8 +166,8 @@ typedef struct ph_function {
 /**
  * Opens the static ELF file at (path) and checks all of it. (flags) is 0 or PH_IMAGE_ flags. On success
  * (*image) is the caller's, to be closed with ph_image_close. The file is read once and may change
- * or go away afterwards. Returns PH_E_FILE, PH_E_IMAGE (the message says what is wrong and what
- * to do), PH_E_MEMORY or PH_E_SYSTEM.
+ * or go away afterwards. Returns PH_E_ARGUMENT, PH_E_FILE, PH_E_IMAGE (the message says what is wrong and
+ * what to do), PH_E_MEMORY or PH_E_SYSTEM.
  */
 PH_API ph_status ph_image_open(const char *path, uint32_t flags, ph_image **image, ph_error *error);
 
@@ -311,8 +312,8 @@ typedef ph_status (*ph_host_fn)(void *context, ph_host_call *call, const ph_valu
 /**
  * Registers (function) under (name) for the imports of (sandbox), before it is started. (signature) is copied
  * and must be the import's; (context) is passed on. A name that the image does not import is accepted and
- * never called. Returns PH_E_ARGUMENT, PH_E_SIGNATURE (the image imports the name with other types),
- * PH_E_STATE or PH_E_MEMORY.
+ * never called. Returns PH_E_ARGUMENT, PH_E_SIGNATURE (the image imports the name with other types), or a
+ * status of the sandbox's state, as ph_call.
  */
 PH_API ph_status ph_sandbox_register(ph_sandbox *sandbox, const char *name, const ph_signature *signature,
                                      ph_host_fn function, void *context);
@@ -331,8 +332,9 @@ PH_API void *ph_host_alloc(ph_host_call *call, size_t size);
 
 /**
  * Runs the guest's start-up: the C library, constructors, main, until it waits for calls. Returns
- * PH_E_UNREGISTERED (the error names the import), PH_E_EXITED when the program ended instead of serving, or
- * what ph_call returns for a guest that comes to an end.
+ * PH_E_UNREGISTERED (the error names the import) or PH_E_TOO_LARGE (arguments and environment), after which
+ * nothing has happened; PH_E_EXITED when the program ended instead of serving; or what ph_call returns for a
+ * guest that comes to an end. PH_E_BACKEND, PH_E_MEMORY and PH_E_SYSTEM leave the sandbox broken.
  */
 PH_API ph_status ph_sandbox_start(ph_sandbox *sandbox);
 
@@ -356,8 +358,9 @@ PH_API ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functio
 
 /**
  * Runs the image as a whole program, from its start to its exit, instead of ph_sandbox_start and ph_call.
- * (*exit_status) gets its exit status, 0 to 255. Returns PH_OK when the program ended by itself, otherwise as
- * ph_call. The sandbox has then ended and serves nothing more.
+ * (*exit_status) gets its exit status, 0 to 255. Returns PH_OK when the program ended by itself, PH_E_STATE
+ * when it waits for calls instead, otherwise as ph_sandbox_start. The sandbox has then ended and serves
+ * nothing more.
  */
 PH_API ph_status ph_sandbox_run(ph_sandbox *sandbox, int *exit_status);
 
@@ -377,7 +380,8 @@ PH_API void ph_interrupt(ph_sandbox *sandbox);
 
 /**
  * The error of the last function that failed on (sandbox). Belongs to the sandbox, changes with its next
- * failure. Never NULL; its status is PH_OK when nothing has failed.
+ * failure. Never NULL; its status is PH_OK when nothing has failed. PH_E_BUSY and PH_E_FORKED are not
+ * recorded, since the sandbox is somebody else's then, and neither is PH_E_ARGUMENT for a NULL pointer.
  */
 PH_API const ph_error *ph_sandbox_error(const ph_sandbox *sandbox);
 

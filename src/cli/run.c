@@ -47,7 +47,7 @@ static bool environment_is_valid(const struct ph__words *environment, const char
 
 /* A program that waits for calls, run as if it were an ordinary one. */
 static void advise(const ph_image *image, const ph_error *error) {
-    if ((error->status == PH_E_UNREGISTERED || error->status == PH_E_PROTOCOL) &&
+    if ((error->status == PH_E_UNREGISTERED || error->status == PH_E_STATE) &&
         ph_image_export_count(image) > 0)
         ph__complain("it exports functions: try `pinhole call` or `pinhole functions`");
 }

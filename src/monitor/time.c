@@ -16,7 +16,6 @@
 
 /* The latest answers, since a clock must not go back when the host sets new anchors. */
 static uint64_t last_monotonic_ns;
-static uint64_t last_realtime_ns;
 static uint64_t idle_ns;
 
 static uint64_t read_tsc(void) {
@@ -51,9 +50,7 @@ uint64_t ph__monotonic_ns(void) {
 uint64_t ph__realtime_ns(void) {
     uint64_t monotonic, realtime;
     clocks_read(&monotonic, &realtime);
-    if (realtime > last_realtime_ns)
-        last_realtime_ns = realtime;
-    return last_realtime_ns;
+    return realtime; /* may go back: somebody has set the host's clock */
 }
 
 uint64_t ph__processor_ns(void) {

@@ -66,11 +66,12 @@ static ph_status guest_error(ph_sandbox *sandbox, int32_t code, const char *mess
 
 /* Reads the frame that answers the call. */
 static ph_status take_result(ph_sandbox *sandbox, const ph_function *function, ph_value *result) {
-    const struct ph__frame *frame = ph__frame_receive(sandbox);
+    const struct ph__frame *frame;
     ph_value value = {.type = PH_VOID};
 
-    if (!frame)
-        return ph__fault_protocol(sandbox, "the answer is not a frame");
+    ph_status status = ph__frame_receive(sandbox, "the answer is not a frame", &frame);
+    if (status != PH_OK)
+        return status;
     if (frame->kind == PH__FRAME_ERROR) {
         const char *message = ph__frame_message(sandbox);
         if (!message)

@@ -35,8 +35,11 @@ static ph_status exited(ph_sandbox *sandbox, enum ph__doorbell until, uint64_t u
 }
 
 static ph_status aborted(ph_sandbox *sandbox) {
-    const struct ph__frame *frame = ph__frame_receive(sandbox);
-    const char *message = frame && frame->kind == PH__FRAME_ERROR ? ph__frame_message(sandbox) : NULL;
+    const struct ph__frame *frame;
+    ph_status status = ph__frame_receive(sandbox, "an abort without its message", &frame);
+    if (status != PH_OK)
+        return status;
+    const char *message = frame->kind == PH__FRAME_ERROR ? ph__frame_message(sandbox) : NULL;
 
     if (!message)
         return ph__fault_protocol(sandbox, "an abort without its message");

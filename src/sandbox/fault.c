@@ -234,6 +234,7 @@ static void hand_over(ph_sandbox *sandbox, const struct ph__exit *exit) {
     exception->error_code = exit->error_code;
     exception->address = exit->address;
     exception->regs = *regs;
+    memcpy(sandbox->memory.base + PH__MONITOR_GPA + ph__monitor()->user_rip, &regs->rip, sizeof regs->rip);
     *regs = (struct ph__regs){
         .rip = PH__GVA(PH__MONITOR_GPA) + ph__monitor()->exception,
         .rsp = PH__GVA(PH__MONITOR_STACK_GPA) + PH__MONITOR_STACK_SIZE,

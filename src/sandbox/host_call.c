@@ -107,10 +107,13 @@ static void run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
 
 PH__HOT ph_status ph__host_call_serve(ph_sandbox *sandbox) {
     const ph_image *image = sandbox->image;
-    const struct ph__frame *frame = ph__frame_receive(sandbox);
+    const struct ph__frame *frame;
     ph_value args[PH_MAX_ARGS];
 
-    if (!frame || frame->kind != PH__FRAME_CALL)
+    ph_status status = ph__frame_receive(sandbox, "a host call without a frame", &frame);
+    if (status != PH_OK)
+        return status;
+    if (frame->kind != PH__FRAME_CALL)
         return ph__fault_protocol(sandbox, "a host call without a frame");
     uint32_t untrusted_index = frame->index;
     if (untrusted_index >= image->import_entry_count)

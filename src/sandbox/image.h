@@ -29,10 +29,13 @@ struct ph__image_extent {
     bool writable;
 };
 
+#define PH__UNDERSCORES_MAX 8u
+
 struct ph__symbol {
     uint64_t address; /* load bias added */
     uint64_t size;
-    uint32_t name; /* position in (symbol_names) */
+    uint32_t name;        /* position in (symbol_names) */
+    uint32_t underscores; /* before the name, at most PH__UNDERSCORES_MAX */
 };
 
 struct ph_image {

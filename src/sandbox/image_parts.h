@@ -2,7 +2,7 @@
 /*
  * The steps in which ph_image_open fills an image, each in a file of its own. Private to those files. Each
  * takes the file's (bytes) and what ph__elf_parse found in them, fills its part of (image), and fills (error)
- * when it fails. What it allocated belongs to (image) at once, so ph__image_destroy is the clean-up of a
+ * when it fails. What it allocated belongs to (image) at once, so image_destroy is the clean-up of a
  * half-made one.
  */
 #ifndef PH_SANDBOX_IMAGE_PARTS_H

@@ -33,11 +33,15 @@ static int64_t keep(ph_sandbox *sandbox, uint64_t stream, const uint8_t *bytes, 
         return -ENOSPC;
     if (size > kept->capacity - kept->size) {
         size_t capacity = kept->capacity * 2 > kept->size + size ? kept->capacity * 2 : kept->size + size;
-        uint8_t *more = realloc(kept->bytes, capacity);
+        uint8_t *old = kept->bytes;
+        uint8_t *more = malloc(capacity);
         if (!more)
             return -ENOSPC;
-        kept->bytes = more;
+        if (kept->size)
+            memcpy(more, old, kept->size);
+        kept->bytes = more; /* before the old one goes: a child of fork() frees what it finds here */
         kept->capacity = capacity;
+        free(old);
     }
     memcpy(kept->bytes + kept->size, bytes, size);
     kept->size += size;

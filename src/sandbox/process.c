@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Knowing, without a system call, in which process we are: a page that the kernel empties in a child
- * (MADV_WIPEONFORK, Linux 4.14) holds the process's id. Sandboxes compare it with the one that made them.
+ * (MADV_WIPEONFORK, Linux 4.14) holds a number of the process. Sandboxes compare it with the one that made
+ * them.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +16,8 @@
 #include "sandbox/window.h"
 
 static _Atomic(_Atomic uint64_t *) page;
+static uint64_t
+    generation; /* a child inherits it and counts on, so no two in a line of processes are the same */
 
 PH__HOT uint64_t ph__process_id(void) {
     _Atomic uint64_t *id = atomic_load_explicit(&page, memory_order_acquire);
@@ -34,12 +37,14 @@ ph_status ph__process_init(ph_error *error) {
         if (fresh == MAP_FAILED || madvise(fresh, 4096, MADV_WIPEONFORK) != 0) {
             status = ph__error_set_system(error, PH_E_SYSTEM, errno,
                                           "a page that notices fork() could not be made");
+            if (fresh != MAP_FAILED)
+                munmap(fresh, 4096);
             goto unlock;
         }
         id = fresh;
         atomic_store_explicit(&page, id, memory_order_release);
     }
-    atomic_store(id, (uint64_t)getpid());
+    atomic_store(id, ++generation);
 unlock:
     pthread_mutex_unlock(&lock);
     return status;

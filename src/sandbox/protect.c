@@ -52,7 +52,7 @@ ph_status ph__protect_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size, ui
     else {
         ph_status status = change(sandbox, &wanted, &answer);
         if (status != PH_OK)
-            return ph__sandbox_poison(sandbox, PH_E_SYSTEM);
+            return ph__sandbox_poison(sandbox, status);
     }
     ph__answer(sandbox, answer);
     return PH_OK;

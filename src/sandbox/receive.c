@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "sandbox/sandbox.h"
 
 /* Keeps a buffer as large as the frames that came so far: a malloc per call would be felt. */
@@ -16,25 +17,30 @@ static bool reserve(ph_sandbox *sandbox, size_t size) {
     uint8_t *buffer = malloc(capacity);
     if (!buffer)
         return false;
-    free(sandbox->received);
-    sandbox->received = buffer;
+    uint8_t *old = sandbox->received;
+    sandbox->received = buffer; /* before the old one goes: a child of fork() frees what it finds here */
     sandbox->received_capacity = capacity;
+    free(old);
     return true;
 }
 
-PH__HOT const struct ph__frame *ph__frame_receive(ph_sandbox *sandbox) {
+PH__HOT ph_status ph__frame_receive(ph_sandbox *sandbox, const char *what,
+                                    const struct ph__frame **received) {
     const uint8_t *box = ph__box(sandbox, PH__BOX_OUT);
     uint32_t untrusted_size = __atomic_load_n(&((const struct ph__frame *)box)->size, __ATOMIC_RELAXED);
 
     if (untrusted_size < sizeof(struct ph__frame) || untrusted_size > sandbox->memory.layout.box_size)
-        return NULL;
+        return ph__fault_protocol(sandbox, what);
     uint32_t size = untrusted_size;
-    if (!reserve(sandbox, size))
-        return NULL;
+    if (!reserve(sandbox, size)) {
+        ph__error_set(&sandbox->error, PH_E_MEMORY, "no memory for a message of the guest");
+        return ph__sandbox_poison(sandbox, PH_E_MEMORY);
+    }
     memcpy(sandbox->received, box, size);
     struct ph__frame *frame = (struct ph__frame *)sandbox->received;
     frame->size = size; /* the copy may have caught another value */
-    return frame;
+    *received = frame;
+    return PH_OK;
 }
 
 PH__HOT bool ph__frame_values(const ph_sandbox *sandbox, const ph_type *types, size_t count,

@@ -63,6 +63,8 @@ static ph_status take_config(ph_sandbox *sandbox, const ph_config *config, ph_er
     if (sandbox->config.backend != PH_BACKEND_KVM && sandbox->config.backend != PH_BACKEND_AUTO)
         return ph__error_set(error, PH_E_ARGUMENT, "there is no backend number %d",
                              (int)sandbox->config.backend);
+    if (sandbox->config.input_bytes.size && !sandbox->config.input_bytes.data)
+        return ph__error_set(error, PH_E_ARGUMENT, "input_bytes has a size and no data");
     ph_config taken = defaults;
     memcpy(&taken, config, config->size);
     if (!copy_strings(taken.argv, &sandbox->config.argv) || !copy_strings(taken.envp, &sandbox->config.envp))

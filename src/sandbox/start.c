@@ -206,7 +206,7 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     status = prepare(sandbox);
     if (status == PH_OK)
         status = ph__sandbox_enter(sandbox, until);
-    else
+    else if (status != PH_E_TOO_LARGE) /* the caller's arguments: nothing has happened yet */
         ph__sandbox_poison(sandbox, status);
     uint32_t marks = ph__window_close(&sandbox->window);
     if (status == PH_OK && marks)

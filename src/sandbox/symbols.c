@@ -39,6 +39,16 @@ static void clean_names(char *names, uint64_t size) {
     }
 }
 
+/* How many underscores (name) begins with. Counted once, and no further than matters: a hostile file has long
+ * names, and many at one address. */
+static uint32_t count_underscores(const char *name) {
+    uint32_t count = 0;
+
+    while (count < PH__UNDERSCORES_MAX && name[count] == '_')
+        count++;
+    return count;
+}
+
 /* Takes symbol number (index) of the file. False when it is no function with a name inside the code. */
 static bool take_symbol(const ph_image *image, const uint8_t *bytes, const struct ph__elf *elf,
                         uint64_t index, struct ph__symbol *symbol) {
@@ -58,6 +68,7 @@ static bool take_symbol(const ph_image *image, const uint8_t *bytes, const struc
         .address = untrusted_symbol.st_value + elf->bias,
         .size = untrusted_symbol.st_size,
         .name = untrusted_symbol.st_name,
+        .underscores = count_underscores(image->symbol_names + untrusted_symbol.st_name),
     };
     return code_at(elf, symbol->address) != NULL;
 }
@@ -65,16 +76,14 @@ static bool take_symbol(const ph_image *image, const uint8_t *bytes, const struc
 /* By address. Among names of one address the one a person would write comes first: the one with the fewest
  * underscores before it (`write`, not `__libc_write`), then one with a size. The rest makes the order total.
  */
-static int compare_symbols(const void *left, const void *right, void *names) {
+static int compare_symbols(const void *left, const void *right) {
     const struct ph__symbol *a = left;
     const struct ph__symbol *b = right;
 
     if (a->address != b->address)
         return a->address < b->address ? -1 : 1;
-    size_t a_underscores = strspn((const char *)names + a->name, "_");
-    size_t b_underscores = strspn((const char *)names + b->name, "_");
-    if (a_underscores != b_underscores)
-        return a_underscores < b_underscores ? -1 : 1;
+    if (a->underscores != b->underscores)
+        return a->underscores < b->underscores ? -1 : 1;
     if ((a->size == 0) != (b->size == 0))
         return a->size != 0 ? -1 : 1;
     if (a->name != b->name)
@@ -109,7 +118,7 @@ ph_status ph__image_read_symbols(ph_image *image, const uint8_t *bytes, const st
         if (take_symbol(image, bytes, elf, i, &symbol))
             image->symbols[count++] = symbol;
 
-    qsort_r(image->symbols, count, sizeof *image->symbols, compare_symbols, image->symbol_names);
+    qsort(image->symbols, count, sizeof *image->symbols, compare_symbols);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || image->symbols[kept - 1].address != image->symbols[i].address)
             image->symbols[kept++] = image->symbols[i];

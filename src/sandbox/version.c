@@ -1,9 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- *
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
  * The version of the library that is linked, which may be newer than the header a program was compiled with.
  */
-
-__attribute__((visibility("default"))) const char *ph_version(void);
+#include <pinhole/pinhole.h>
 
 const char *ph_version(void) {
     return PH__PROJECT_VERSION;

@@ -70,17 +70,12 @@ void ph__window_destroy(struct ph__window *window) {
     ph__timer_forget(window);
 }
 
-/* Whether this thread lets the signal through, asked once for each thread and signal. */
+/* Whether this thread keeps the signal out. Asked at every call: a thread may change its mind, and its guest
+ * could then not be stopped. */
 static bool signal_blocked(int number) {
-    static _Thread_local uint64_t known_open;
     sigset_t blocked;
 
-    if (known_open >> (number - 1) & 1)
-        return false;
-    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1)
-        return true;
-    known_open |= 1ull << (number - 1);
-    return false;
+    return pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1;
 }
 
 static uint64_t monotonic_ns(void) {
@@ -139,7 +134,8 @@ void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
 }
 
 void ph__window_sleep(struct ph__window *window, uint64_t ns) {
-    uint64_t end = ns < UINT64_MAX - monotonic_ns() ? monotonic_ns() + ns : UINT64_MAX;
+    uint64_t start = monotonic_ns();
+    uint64_t end = ns < UINT64_MAX - start ? start + ns : UINT64_MAX;
     uint32_t word;
 
     while (!((word = atomic_load(&window->word)) & PH__WINDOW_MARKS)) {

@@ -18,13 +18,13 @@
 #define PH__TSS_SIZE (104u + PH__TSS_BITMAP_SIZE)
 #define PH__TSS_BITMAP_SIZE 16u /* ports below 120, and the byte of ones that must follow */
 
-/* The monitor's header: its offsets are checked once, when this is first asked for. */
+/* The monitor's header, in the blob that is linked in: ours, and trusted. */
 const struct ph__monitor_header *ph__monitor(void);
 
 /* Copies monitor and descriptor tables into (memory). */
 void ph__boot_write(struct ph__memory *memory);
 
-/* A zeroed copy of the monitor's state, read from hostile memory. */
+/* The monitor's state where it lies, in memory that ring 3 can write: read each word once. */
 struct ph__monitor_state *ph__monitor_state(const struct ph__memory *memory);
 
 #endif

@@ -105,25 +105,35 @@ static ph_status add_memory(struct kvm_vcpu *vcpu, ph_error *error) {
     return status;
 }
 
-/* Turns on what makes a VM safer where this KVM has it. None of it is needed, so a refusal is not an error.
- */
-static void harden(struct kvm_vcpu *vcpu) {
-    struct kvm_enable_cap quirks = {.cap = KVM_CAP_DISABLE_QUIRKS2,
-                                    .args = {KVM_X86_QUIRK_FIX_HYPERCALL_INSN}};
-    struct kvm_enable_cap bus_lock = {.cap = KVM_CAP_X86_BUS_LOCK_EXIT,
-                                      .args = {KVM_BUS_LOCK_DETECTION_EXIT}};
-    struct kvm_enable_cap pv_cpuid = {.cap = KVM_CAP_ENFORCE_PV_FEATURE_CPUID, .args = {1}};
+/* Turns on what makes a VM safer, or tells the user of the library that it is not there. None of it is
+ * needed. */
+static void enable(int file, const struct kvm_enable_cap *capability, const struct ph__vcpu_options *options,
+                   const char *without) {
+    if (ioctl(file, KVM_ENABLE_CAP, capability) != 0 && options->diagnostics)
+        options->diagnostics(options->diagnostics_context, without);
+}
 
-    ioctl(vcpu->vm, KVM_ENABLE_CAP, &quirks);
-    ioctl(vcpu->vm, KVM_ENABLE_CAP, &bus_lock);
+static void harden(struct kvm_vcpu *vcpu, const struct ph__vcpu_options *options) {
+    const struct kvm_enable_cap quirks = {.cap = KVM_CAP_DISABLE_QUIRKS2,
+                                          .args = {KVM_X86_QUIRK_FIX_HYPERCALL_INSN}};
+    const struct kvm_enable_cap bus_lock = {.cap = KVM_CAP_X86_BUS_LOCK_EXIT,
+                                            .args = {KVM_BUS_LOCK_DETECTION_EXIT}};
+    const struct kvm_enable_cap pv_cpuid = {.cap = KVM_CAP_ENFORCE_PV_FEATURE_CPUID, .args = {1}};
+
+    enable(vcpu->vm, &quirks, options,
+           "KVM here cannot be kept from patching hypercall instructions of guests");
+    enable(vcpu->vm, &bus_lock, options,
+           "KVM here does not notice bus locks: a guest can slow its neighbours down");
 #ifdef KVM_CAP_X86_NOTIFY_VMEXIT
-    struct kvm_enable_cap notify = {
+    const struct kvm_enable_cap notify = {
         .cap = KVM_CAP_X86_NOTIFY_VMEXIT,
         .args = {(uint64_t)100000 << 32 | KVM_X86_NOTIFY_VMEXIT_ENABLED | KVM_X86_NOTIFY_VMEXIT_USER},
     };
-    ioctl(vcpu->vm, KVM_ENABLE_CAP, &notify);
+    enable(vcpu->vm, &notify, options,
+           "KVM here does not notice a processor that a guest keeps from interrupts");
 #endif
-    ioctl(vcpu->file, KVM_ENABLE_CAP, &pv_cpuid);
+    enable(vcpu->file, &pv_cpuid, options,
+           "KVM here does not enforce that guests see no paravirtual features");
 }
 
 /* Makes the guest's TSC the host's where KVM lets us, and learns the difference where it does not. */
@@ -161,7 +171,8 @@ static void kvm_destroy(struct ph__vcpu *base, bool forked) {
     free(vcpu);
 }
 
-static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, ph_error *error) {
+static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_options *options,
+                         ph_error *error) {
     ph_status status;
 
     vcpu->vm = ioctl(kvm, KVM_CREATE_VM, 0);
@@ -184,7 +195,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, ph_error *error) {
     vcpu->run = run;
     if (madvise(run, size, MADV_DONTFORK) != 0)
         return failed(error, "keeping the vCPU from children");
-    harden(vcpu);
+    harden(vcpu, options);
     if (ioctl(vcpu->file, KVM_SET_CPUID2, &vcpu->system->cpuid) < 0)
         return failed(error, "KVM_SET_CPUID2");
     synchronise_tsc(vcpu);
@@ -211,7 +222,7 @@ static ph_status kvm_create(const struct ph__vcpu_options *options, struct ph__v
     vcpu->vm = vcpu->file = -1;
     status = ph__kvm_system(kvm, &vcpu->system, error);
     if (status == PH_OK)
-        status = make_vm(vcpu, kvm, error);
+        status = make_vm(vcpu, kvm, options, error);
     if (status == PH_OK)
         *result = &vcpu->vcpu;
     else
@@ -519,7 +530,8 @@ static ph_status complete_exit(struct kvm_vcpu *vcpu, ph_error *error) {
     int result = ioctl(vcpu->file, KVM_RUN, 0);
     int number = errno;
 
-    /* A kick between the two stores is lost here, but its caller has marked the call first: see interrupt.c.
+    /* A kick between the two stores is lost here, but its caller has marked the call first: see
+     * sandbox/window.c.
      */
     __atomic_store_n(&vcpu->run->immediate_exit, kicked, __ATOMIC_SEQ_CST);
     if (result < 0 && number == EINTR)

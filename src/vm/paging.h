@@ -51,7 +51,7 @@ struct ph__translation {
 bool ph__paging_walk(const struct ph__memory *memory, ph_gpa root, ph_gva gva,
                      struct ph__translation *translation);
 
-/* Copies (size) bytes between the host and guest memory at (gva), as ring 3 of the guest could access it.
+/* Copies (size) bytes of guest memory at (gva) to (bytes), as ring 3 of the guest could read it.
  * False, with part of the bytes copied, when it could not. */
 bool ph__guest_read(const struct ph__memory *memory, ph_gva gva, void *bytes, size_t size);
 
