@@ -79,9 +79,9 @@ ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status);
  * ended the guest, already recorded and poisoned. */
 ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until);
 
-/* receive.c: copies the frame in the outbox; (*frame) is its head. What is no frame breaks the protocol, and
- * (what) says so; PH_E_MEMORY when there is no room for the copy. */
-ph_status ph__frame_receive(ph_sandbox *sandbox, const char *what, const struct ph__frame **frame);
+/* receive.c: copies the frame in the outbox; (*received) is its head. What is no frame breaks the protocol,
+ * and (what) says so; PH_E_MEMORY when there is no room for the copy. */
+ph_status ph__frame_receive(ph_sandbox *sandbox, const char *what, const struct ph__frame **received);
 /* Takes the (count) values of (types) from the received frame. */
 bool ph__frame_values(const ph_sandbox *sandbox, const ph_type *types, size_t count, ph_value *values);
 /* The message of a received ERROR frame, NULL if it has none. */

@@ -111,6 +111,7 @@ WRAP(ssize_t, read, (int fd, void *bytes, size_t size)) {
     return __real_read(fd, bytes, part_of(size));
 }
 
+/* NOLINTBEGIN(cert-dcl37-c): the linker wants these names */
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...) {
@@ -120,6 +121,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...) {
     va_end(arguments);
     return fails("ioctl", EINVAL) ? -1 : __real_ioctl(fd, request, argument);
 }
+/* NOLINTEND(cert-dcl37-c) */
 
 #define WRAP_MMAP(suffix)                                                                                    \
     WRAP(void *, mmap##suffix,                                                                               \
