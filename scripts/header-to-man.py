@@ -150,7 +150,7 @@ class Entry:
 
     def read_declaration(self, text):
         text = re.sub(r"\bPH_API\s+", "", text)
-        text = re.sub(r"\s*\b(PH_PRINTF\([^)]*\)|__attribute__\(\(.*?\)\))", "", text, flags=re.S)
+        text = re.sub(r"\s*\b(PH_PRINTF\([^)]*\)|__attribute__\(\((?:[^()]|\([^()]*\))*\)\))", "", text, flags=re.S)
         if re.match(r"\s*(static\s+)?inline\b|\s*static\b", text) and "{" in text:
             text = text[:text.index("{")].rstrip() + ";"
             text = re.sub(r"^\s*(static\s+|inline\s+|__inline__\s+)+", "", text)

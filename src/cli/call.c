@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/frame.h"
 #include "cli/command.h"
 #include "cli/constants.h"
 #include "cli/options.h"
@@ -101,7 +102,8 @@ static int parse_arguments(const struct ph__command *command, struct request *re
 /* Boxes cost memory where they are touched alone, so the command's default is roomier than the library's. */
 #define MESSAGE_DEFAULT (16ull << 20)
 
-/* Without a limit of the user's own, it is large enough for what we send; the call says so if nothing is. */
+/* Without a limit of the user's own, it is large enough for what we send, and for an answer that is a little
+ * larger, such as data that cannot be compressed. */
 static void grow_message_limit(struct request *request) {
     size_t arguments = 0;
     size_t constant = ph__constants_payload(&request->constants);
@@ -111,6 +113,7 @@ static void grow_message_limit(struct request *request) {
     for (uint32_t i = 0; i < request->arg_count; i++)
         arguments += ph__value_payload(&request->args[i]);
     size_t most = arguments > constant ? arguments : constant;
+    most += most / 8;
     if (most > PH__MESSAGE_MAX)
         most = PH__MESSAGE_MAX;
     request->config.max_message = most > MESSAGE_DEFAULT ? most : MESSAGE_DEFAULT;
@@ -118,8 +121,11 @@ static void grow_message_limit(struct request *request) {
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */
 
-static void advise(ph_status status) {
-    if (status == PH_E_TOO_LARGE)
+static void advise(const ph_config *config, const ph_error *error) {
+    bool too_large =
+        error->status == PH_E_TOO_LARGE || (error->status == PH_E_GUEST && error->code == PH__CODE_TOO_LARGE);
+
+    if (too_large && config->max_message < PH__MESSAGE_MAX)
         ph__complain("--max-message raises the limit, up to 256M");
 }
 
@@ -128,7 +134,7 @@ static int fail(const struct request *request, ph_error *error) {
     if (ph__signals_received())
         error->status = PH_E_INTERRUPTED;
     ph__report_failure(request->name, error);
-    advise(error->status);
+    advise(&request->config, error);
     return ph__status_of_call(error->status);
 }
 

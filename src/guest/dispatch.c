@@ -53,6 +53,8 @@ static void call_serve(const struct ph__control *control) {
     }
     ph__error_message_clear();
     ph__arena_reset();
+    /* What the call has printed belongs to it: the next one may never come. */
+    fflush(stdout);
 }
 
 int ph_serve(void) {
@@ -77,6 +79,9 @@ int ph_serve(void) {
         init->run();
     ph__error_message_clear();
     ph__arena_reset();
+    /* By lines, as on a terminal, so that a fault does not swallow what was printed before it. */
+    fflush(stdout);
+    setvbuf(stdout, NULL, PH__LINE_BUFFERED, 0);
 
     ph__doorbell_ring(PH__DOORBELL_READY, 0, 0, 0);
     for (;;) {

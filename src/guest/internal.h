@@ -29,6 +29,12 @@ long write(int descriptor, const void *bytes, size_t size);
 unsigned long getauxval(unsigned long type);
 _Noreturn void abort(void);
 
+/* Standard output, as an address: glibc and musl have different types behind the same names. */
+extern void *stdout;
+int fflush(void *stream);
+int setvbuf(void *stream, char *buffer, int mode, size_t size);
+#define PH__LINE_BUFFERED 1 /* _IOLBF of both */
+
 /* Hidden: references from position-independent code then need no table of addresses. */
 #pragma GCC visibility push(hidden)
 

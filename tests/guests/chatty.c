@@ -41,3 +41,16 @@ static void speak_at_length(uint32_t count) {
     fflush(stdout);
 }
 PH_EXPORT(speak_at_length, PH_VOID, PH_U32);
+
+/* Without a newline: what the C library keeps back must come out at the call's end all the same. */
+static int32_t print_without_newline(void) {
+    printf("half a line");
+    return 3;
+}
+PH_EXPORT(print_without_newline, PH_I32);
+
+static void print_and_fault(void) {
+    printf("before the fault\n");
+    __builtin_trap();
+}
+PH_EXPORT(print_and_fault, PH_VOID);

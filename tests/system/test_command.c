@@ -234,6 +234,19 @@ static void the_line_of_a_failed_call_comes_before_it(void **state) {
         "pinhole: speak_and_spin: time-out: the time-out ended the guest in speak_and_spin\nbefore\n");
 }
 
+static void nothing_that_the_c_library_buffers_is_lost(void **state) {
+    (void)state;
+    test_needs_kvm();
+    struct outcome outcome = run_command(ARGUMENTS("call", GUEST("chatty"), "print_without_newline"));
+    assert_string_equal(outcome.out, "3\n");
+    assert_string_equal(outcome.err, "half a line");
+    outcome_free(&outcome);
+    outcome = run_command(ARGUMENTS("call", GUEST("chatty"), "print_and_fault"));
+    assert_non_null(strstr(outcome.err, "\nbefore the fault\n"));
+    assert_int_equal(outcome.status, 1);
+    outcome_free(&outcome);
+}
+
 static void much_that_the_guest_prints_is_all_there(void **state) {
     const unsigned count = 200000; /* 3 MiB: more than is held back */
     char last[32];
@@ -332,6 +345,7 @@ int main(void) {
         cmocka_unit_test(a_database_lives_as_long_as_its_sandbox),
         cmocka_unit_test(what_the_guest_prints_goes_to_stderr_in_order),
         cmocka_unit_test(the_line_of_a_failed_call_comes_before_it),
+        cmocka_unit_test(nothing_that_the_c_library_buffers_is_lost),
         cmocka_unit_test(much_that_the_guest_prints_is_all_there),
         cmocka_unit_test(a_full_disk_is_noticed),
         cmocka_unit_test(a_closed_pipe_ends_the_command_like_any_other),
