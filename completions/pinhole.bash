@@ -32,8 +32,10 @@ _pinhole() {
             esac
         elif ((operands == 0)) && [[ $word == --?* ]]; then
             case $word in
-            --memory | --timeout | --env | --max-message | --host | --repeat | --backend) skip=1 ;;
+            --memory | --timeout | --env | --max-message | --host | --repeat | --backend | --trace | --trace-*) skip=1 ;;
             esac
+        elif ((operands == 0)) && [[ $word == [=:] ]]; then
+            skip=1 # NAME=VALUE and FORMAT:PATH are three words too
         elif ((operands == 0)) && [[ $word == -- ]]; then
             continue
         else
@@ -49,7 +51,20 @@ _pinhole() {
         mapfile -t COMPREPLY < <(compgen -W 'auto kvm' -- "$current")
         return
         ;;
-    --memory | --timeout | --env | --max-message | --host | --repeat)
+    --trace)
+        mapfile -t COMPREPLY < <(compgen -W 'text jsonl text: jsonl:' -- "$current")
+        compopt -o nospace 2>/dev/null
+        return
+        ;;
+    --trace-level)
+        mapfile -t COMPREPLY < <(compgen -W 'off error warn info debug trace' -- "$current")
+        return
+        ;;
+    --trace-policy)
+        mapfile -t COMPREPLY < <(compgen -W 'complete drop flight' -- "$current")
+        return
+        ;;
+    --memory | --timeout | --env | --max-message | --host | --repeat | --trace-filter | --trace-ring)
         return
         ;;
     esac
@@ -59,11 +74,11 @@ _pinhole() {
         return
     fi
 
-    if ((operands == 0)) && [[ $current == -* ]]; then
-        local options='--help'
+    if ((operands == 0)) && [[ $current == -* && $previous != [=:] ]]; then
+        local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring'
         case $subcommand in
-        run) options+=' --memory --timeout --env --stdin --backend' ;;
-        call) options+=' --memory --timeout --max-message --host --raw --repeat --stats --backend' ;;
+        run) options+=" --memory --timeout --env --stdin --backend $trace" ;;
+        call) options+=" --memory --timeout --max-message --host --raw --repeat --stats --backend $trace" ;;
         functions) options+=' --json' ;;
         doctor) options+=' --json' ;;
         esac

@@ -48,6 +48,11 @@ show "$pinhole" call --raw "$guests/sqlite" query \
     '"CREATE TABLE planets (name, moons); INSERT INTO planets VALUES (\"Mars\", 2), (\"Jupiter\", 95); SELECT * FROM planets ORDER BY moons DESC"'
 echo
 
+explain 'Where the time of a query goes: the spans of the host, of SQLite and its system calls, in nanoseconds.'
+show "$pinhole" call --raw --trace text "$guests/sqlite" query \
+    '"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT sum(i) FROM n"' 2>&1
+echo
+
 # The guest sees no file system: the command reads the file, and the bytes are the argument.
 file=$guests/sqlite
 explain "zlib, in a micro-VM, compresses a file of $(wc -c <"$file") bytes; the host's own zlib expands it again."

@@ -8,6 +8,10 @@
 PH_IMPORT(weekday, PH_STR, PH_I32); /* a host function: the name of today plus (days) */
 
 static const char *greet(const char *name) {
-    return ph_strf("Hello, %s! Today is %s.", name, weekday(0));
+    PH_SPAN("compose", ph_str("name", name)); /* what --trace shows */
+    const char *day = weekday(0);
+
+    PH_EVENT("day.known", ph_str("day", day));
+    return ph_strf("Hello, %s! Today is %s.", name, day);
 }
 PH_EXPORT(greet, PH_STR, PH_STR);

@@ -59,13 +59,28 @@ static void row_write(struct json *json, sqlite3_stmt *statement) {
 }
 
 static _Noreturn void fail(void) {
+    PH_LOG_ERROR("SQL error %d: %s", sqlite3_errcode(database), sqlite3_errmsg(database));
     ph_fail(sqlite3_errcode(database), "%s", sqlite3_errmsg(database));
+}
+
+/* The first statement in (*sql), which is moved behind it; NULL when that is a comment or nothing. */
+static sqlite3_stmt *statement_prepare(const char **sql) {
+    PH_SPAN_AS(span, PH_LEVEL_INFO, "prepare");
+    sqlite3_stmt *statement;
+
+    if (sqlite3_prepare_v2(database, *sql, -1, &statement, sql) != SQLITE_OK)
+        fail();
+    if (statement)
+        PH_SPAN_FIELDS(span, ph_str("sql", sqlite3_sql(statement)));
+    return statement;
 }
 
 /* Runs (statement) to its end. Its rows become (json)'s text, if it is of a kind that has rows. */
 static void statement_run(sqlite3_stmt *statement, struct json *json) {
+    PH_SPAN_AS(span, PH_LEVEL_INFO, "step");
     bool has_rows = sqlite3_column_count(statement) > 0;
     const char *separator = "";
+    int64_t rows = 0;
     int code;
 
     if (has_rows) {
@@ -76,11 +91,17 @@ static void statement_run(sqlite3_stmt *statement, struct json *json) {
         json_raw(json, separator);
         row_write(json, statement);
         separator = ",";
+        rows++;
+        PH_EVENT_AT(PH_LEVEL_DEBUG, "row", ph_i64("row", rows), ph_u64("json_bytes", json->size));
     }
     if (code != SQLITE_DONE)
         fail();
-    if (has_rows)
+    if (has_rows) {
         json_raw(json, "]");
+        PH_SPAN_FIELDS(span, ph_i64("rows", rows));
+    } else {
+        PH_SPAN_FIELDS(span, ph_i64("changes", sqlite3_changes(database)));
+    }
 }
 
 /* A call that failed left its statement open. */
@@ -97,11 +118,9 @@ static const char *query(const char *sql) {
 
     statements_finalize();
     json_raw(&json, "[]");
-    while (*sql) {
-        sqlite3_stmt *statement;
-        if (sqlite3_prepare_v2(database, sql, -1, &statement, &sql) != SQLITE_OK)
-            fail();
-        if (!statement) /* a comment or nothing */
+    while (*(sql += strspn(sql, " \t\r\n"))) {
+        sqlite3_stmt *statement = statement_prepare(&sql);
+        if (!statement)
             continue;
         statement_run(statement, &json);
         sqlite3_finalize(statement);

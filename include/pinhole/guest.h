@@ -304,7 +304,7 @@ void ph__init_add(struct ph__init *init);
 #define PH__AS_PARAMETER(n, type) PH__C(type) ph__##n
 #define PH__AS_FIRST_PARAMETER(n, type) PH__C(type) ph__##n,
 #define PH__AS_PACKED(n, type) ph__values[n].PH__FIELD(type) = ph__##n;
-#define PH__AS_UNPACKED(n, type) ph__args[n - 1].PH__FIELD(type)
+#define PH__AS_UNPACKED(n, type) ph__args[(n)-1].PH__FIELD(type)
 #define PH__AS_CODE(n, type) "," PH__CODE_TEXT(type)
 #define PH__AS_SUFFIX(n, type) "." PH__CODE_TEXT(type)
 
@@ -412,5 +412,7 @@ void ph__init_add(struct ph__init *init);
     PH__MAP(PH__AS_FIRST_PARAMETER, PH__NOTHING, , __VA_ARGS__) PH__C(PH__FIRST(__VA_ARGS__)) * ph__result
 #define PH__GIVE_VOID(type)
 #define PH__GIVE_VALUE(type) *ph__result = ph__values[0].PH__FIELD(type);
+
+#include <pinhole/guest-trace.h>
 
 #endif

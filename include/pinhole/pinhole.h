@@ -238,6 +238,18 @@ typedef int64_t (*ph_input_fn)(void *context, void *data, size_t size);
 typedef void (*ph_diagnostics_fn)(void *context, const char *message);
 
 /**
+ * What happens to a guest's trace records (trace.h) when its ring is full. PH_TRACE_COMPLETE: one exit, and
+ * nothing is lost. PH_TRACE_DROP: never an exit; the newest records are dropped and counted.
+ * PH_TRACE_FLIGHT: never an exit; the oldest are overwritten, and those of a call are delivered when it comes
+ * to a bad end.
+ */
+typedef enum ph_trace_policy {
+    PH_TRACE_COMPLETE = 0,
+    PH_TRACE_DROP = 1,
+    PH_TRACE_FLIGHT = 2,
+} ph_trace_policy;
+
+/**
  * How a sandbox is made. Initialise with PH_CONFIG_INIT, then change what matters; 0 or NULL takes the
  * default.
  */
@@ -271,13 +283,24 @@ typedef struct ph_config {
     /** Bytes of output that are kept of each stream for ph_sandbox_output, when there is no (output). What is
         more fails in the guest with ENOSPC. 0 discards everything. */
     uint64_t keep_output;
+    /** Traces the sandbox (trace.h); it must live longer than the sandbox. NULL: no tracing. */
+    struct ph_tracer *tracer;
+    ph_trace_policy trace_policy;
+    /** Bytes of the guest's ring, a power of two from 16 KiB to 64 MiB. Default 256 KiB. */
+    uint64_t trace_ring;
+    /** The most records, and bytes of records, that one call (or start, or run) may bring; what is more is
+        dropped and counted. Default 1,000,000 and 64 MiB; UINT64_MAX is no limit. */
+    uint64_t trace_call_records;
+    uint64_t trace_call_bytes;
+    /** The most bytes of records in the sandbox's life. Default: no limit. */
+    uint64_t trace_sandbox_bytes;
 } ph_config;
 
 /** The initial value of a ph_config: every default. */
 #define PH_CONFIG_INIT                                                                                       \
     {                                                                                                        \
         sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
-            {NULL, 0}, 0                                                                                     \
+            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0                                                \
     }
 
 /**

@@ -34,7 +34,22 @@ typedef enum ph_type {
     PH_BOOL = 7,
     PH_STR = 8,
     PH_BYTES = 9,
+    /** An address in the guest, as a field of a trace only; in a ph_value it is (u64). */
+    PH_POINTER = 10,
 } ph_type;
+
+/**
+ * How much something matters, and how much of it is wanted: a filter of PH_LEVEL_INFO lets errors, warnings
+ * and information through. The numbers are part of the ABI between host and guest.
+ */
+typedef enum ph_level {
+    PH_LEVEL_OFF = 0,
+    PH_LEVEL_ERROR = 1,
+    PH_LEVEL_WARN = 2,
+    PH_LEVEL_INFO = 3,
+    PH_LEVEL_DEBUG = 4,
+    PH_LEVEL_TRACE = 5,
+} ph_level;
 
 /**
  * A run of bytes: (data) points at (size) of them and may be NULL when (size) is 0. Whoever hands one

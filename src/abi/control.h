@@ -10,10 +10,11 @@
 #include <stdint.h>
 
 #include "layout.h"
+#include "trace.h"
 
 /* Counts up with each change of anything in src/abi. The image's note carries the number that its guest
  * library was built with (table.h), and the host refuses another. */
-#define PH__ABI_VERSION 1
+#define PH__ABI_VERSION 2
 
 /* Nanoseconds now = anchor + ((rdtsc - tsc) * mult >> 32). The host renews the anchors at an entry
  * when they are older than about 100 ms, so the product needs 128 bits only in a guest that runs for long. */
@@ -44,6 +45,7 @@ struct ph__control {
     uint8_t seed[32];            /* fresh for each start; the key of getrandom */
     uint64_t seed_generation;    /* changes whenever (seed) does */
     struct ph__clock clock;
+    struct ph__control_trace trace;
 };
 
 #define PH__CONTROL_ALLOW_WX 1u /* mappings may be writable and executable at once */

@@ -25,7 +25,7 @@ enum ph__doorbell {
     PH__DOORBELL_PROTECT = 9,    /* RDI page-aligned GVA, RSI bytes, RDX PROT_*; RAX = 0 or -errno */
     PH__DOORBELL_KILL = 10,      /* RDI signal number: its default action ends the program */
     PH__DOORBELL_UNHANDLED = 11, /* the exception that the host delivered last could not be handled */
-    PH__DOORBELL_TRACE_BATCH = 12, /* reserved for tracing: the ring passed its mark */
+    PH__DOORBELL_TRACE_BATCH = 12, /* the ring is full: the host takes what is in it */
     PH__DOORBELL_ZERO = 13, /* RDI page-aligned GVA in the arena, RSI bytes: to be zero; RAX = 0 or -errno */
 };
 

@@ -23,7 +23,8 @@ struct ph__note {
     uint32_t abi_version;
     int32_t exports_start, exports_end;
     int32_t imports_start, imports_end;
-    int32_t sites_start, sites_end; /* reserved for tracing; equal when there are none */
+    int32_t sites_start, sites_end; /* struct ph__site_entry (trace.h) */
+    int32_t words_start, words_end; /* the sites' words, 8 bytes each, in any order */
 };
 
 /* One export or import. Index = position in its table. Two entries with one name are the same import when

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The code point at the start of the (length) bytes at (text), and in (*size) how many bytes it takes. -1
- * when they do not start with one in shortest form: overlong forms, surrogates and what is above U+10FFFF are
- * not valid (RFC 3629). */
-static int32_t code_point_take(const uint8_t *text, size_t length, size_t *size) {
+int32_t ph__text_take_code_point(const uint8_t *text, size_t length, size_t *size) {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t point = text[0];
     size_t need = 1;
@@ -42,11 +39,10 @@ static int32_t code_point_take(const uint8_t *text, size_t length, size_t *size)
     return (int32_t)point;
 }
 
-/* C0, DEL and C1; line and paragraph separator; and the marks that turn the direction of text around, with
- * which a name can be made to look like another. */
-static bool is_control(int32_t point) {
+bool ph__text_is_control(int32_t point) {
     return point < 0x20 || (point >= 0x7f && point <= 0x9f) || point == 0x2028 || point == 0x2029 ||
-           (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+           (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069) || point == 0x061c ||
+           point == 0x200e || point == 0x200f;
 }
 
 size_t ph__text_copy_printable(char *out, size_t capacity, const char *text, size_t length) {
@@ -55,8 +51,8 @@ size_t ph__text_copy_printable(char *out, size_t capacity, const char *text, siz
 
     while (from < length) {
         size_t size = 1;
-        int32_t point = code_point_take((const uint8_t *)text + from, length - from, &size);
-        bool keep = point >= 0 && !is_control(point);
+        int32_t point = ph__text_take_code_point((const uint8_t *)text + from, length - from, &size);
+        bool keep = point >= 0 && !ph__text_is_control(point);
         size_t written = keep ? size : 1;
         if (written > capacity - 1 - to)
             break;

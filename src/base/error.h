@@ -31,4 +31,13 @@ void ph__error_set_function(ph_error *error, const char *name, uint64_t offset);
  * itself. */
 size_t ph__text_copy_printable(char *out, size_t capacity, const char *text, size_t length);
 
+/* The code point at the start of the (length) bytes at (text), at least one, and in (*size) how many bytes it
+ * takes. -1, with (*size) unchanged, when they do not start with one in shortest form: overlong forms,
+ * surrogates and what is above U+10FFFF are not valid (RFC 3629). */
+int32_t ph__text_take_code_point(const uint8_t *text, size_t length, size_t *size);
+
+/* Whether (point) is C0, DEL or C1; a line or paragraph separator; or one of the marks that turn the
+ * direction of text around, with which a name can be made to look like another. */
+bool ph__text_is_control(int32_t point);
+
 #endif

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
+#include "cli/trace.h"
 #include "vm/memory.h"
 
 static const char help[] =
@@ -30,7 +31,7 @@ static const char help[] =
     "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n"
     "  --raw               print a string or bytes as they are, and nothing else\n"
     "  --repeat N          call N times and print the last result\n"
-    "  --stats             print counts and times of all calls as JSON on standard error\n"
+    "  --stats             print counts and times of all calls as JSON on standard error\n" PH__TRACING_HELP
     "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
     "  --help              print this\n"
     "\n"
@@ -45,6 +46,7 @@ static const char help[] =
 struct request {
     ph_config config;
     struct ph__words hosts;
+    struct ph__tracing trace;
     uint64_t repeat;
     bool raw, stats;
 
@@ -58,6 +60,7 @@ struct request {
 
     ph_sandbox *sandbox;
     ph_stats before;
+    ph_trace_stats trace_before;
 };
 
 /* ---- the command line ---------------------------------------------------------------------------------- */
@@ -151,6 +154,8 @@ static ph_status start(struct request *request, ph_error *error) {
     if (status != PH_OK)
         *error = *ph_sandbox_error(request->sandbox);
     ph_sandbox_stats(request->sandbox, &request->before);
+    if (request->stats)
+        ph__tracing_stats(&request->trace, request->sandbox, &request->trace_before);
     return status;
 }
 
@@ -178,25 +183,43 @@ static void print_result(const struct request *request, const ph_value *result) 
     }
 }
 
-/* Of the calls alone: what start-up took is not theirs. */
-static void print_stats(const struct request *request) {
-    const ph_stats *before = &request->before;
-    ph_stats now;
-    uint64_t pages = 0;
+/* Counts of the calls alone: what start-up took is not theirs. */
+struct counts {
+    ph_stats calls;
+    ph_trace_stats trace;
+    uint64_t pages;
+};
 
-    ph_sandbox_stats(request->sandbox, &now);
-    ph_sandbox_pages(request->sandbox, &pages);
+/* Taken while there is a sandbox, printed when the trace is out. */
+static void take_stats(const struct request *request, struct counts *now) {
+    *now = (struct counts){0};
+    if (!request->stats || !request->sandbox)
+        return;
+    ph_sandbox_stats(request->sandbox, &now->calls);
+    ph_sandbox_pages(request->sandbox, &now->pages);
+    ph__tracing_stats(&request->trace, request->sandbox, &now->trace);
+}
+
+static void print_stats(const struct request *request, const struct counts *counts, bool traced) {
+    const ph_stats *before = &request->before;
+    const ph_stats *now = &counts->calls;
+
     fprintf(stderr,
             "{\"calls\": %" PRIu64 ", \"exits\": %" PRIu64 ", \"host_calls\": %" PRIu64
-            ", \"guest_ns\": %" PRIu64 ", \"host_ns\": %" PRIu64 ", \"pages_touched\": %" PRIu64 "}\n",
-            now.calls - before->calls, now.exits - before->exits, now.host_calls - before->host_calls,
-            now.guest_ns - before->guest_ns, now.host_ns - before->host_ns, pages);
+            ", \"guest_ns\": %" PRIu64 ", \"host_ns\": %" PRIu64 ", \"pages_touched\": %" PRIu64,
+            now->calls - before->calls, now->exits - before->exits, now->host_calls - before->host_calls,
+            now->guest_ns - before->guest_ns, now->host_ns - before->host_ns, counts->pages);
+    if (traced)
+        ph__tracing_stats_print(stderr, &request->trace_before, &counts->trace);
+    fputs("}\n", stderr);
 }
 
 static int execute(struct request *request) {
     ph_value result = {.type = PH_VOID};
     ph_error error = {.status = PH_OK};
+    struct counts counts;
     int exit_status = PH__COMMAND_OK;
+    bool traced = request->trace.tracer;
     ph_status status = start(request, &error);
 
     if (status == PH_OK)
@@ -206,10 +229,13 @@ static int execute(struct request *request) {
     else
         print_result(request, &result);
     ph__held_flush(&request->output);
-    if (request->stats && request->sandbox)
-        print_stats(request);
+    take_stats(request, &counts);
+    bool has_stats = request->stats && request->sandbox;
     ph__signals_target(NULL);
     ph_sandbox_destroy(request->sandbox);
+    exit_status = ph__tracing_finish(&request->trace, exit_status, PH__COMMAND_FAILED);
+    if (has_stats)
+        print_stats(request, &counts, traced);
     return exit_status;
 }
 
@@ -231,6 +257,7 @@ static void clean_up(struct request *request) {
     ph__constants_free(&request->constants);
     ph_image_close(request->image);
     ph__words_free(&request->hosts);
+    ph__tracing_free(&request->trace);
 }
 
 static int run(const struct ph__command *command, struct ph__line *line) {
@@ -243,10 +270,13 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--raw", PH__OPTION_FLAG, &request.raw},
         {"--repeat", PH__OPTION_COUNT, &request.repeat},
         {"--stats", PH__OPTION_FLAG, &request.stats},
+        PH__TRACING_OPTIONS(request.trace),
         {0},
     };
     int status = ph__options_parse(command, options, line);
 
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__tracing_check(command, &request.trace, &request.config);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     if (line->count < 2) {
@@ -258,6 +288,9 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     request.name = line->words[1];
     status = prepare(command, &request, line->count - 2, line->words + 2);
     if (status != PH__COMMAND_OK)
+        goto clean_up;
+    status = ph__tracing_open(command, &request.trace, &request.config);
+    if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     grow_message_limit(&request);
     request.config.backend = ph__command_backend;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "trace/clock.h"
 #include "vm/kvm_system.h"
 
 /* Newer than the oldest header that we build with. */
@@ -73,8 +74,7 @@ static void ask_processor(struct ph__doctor *doctor) {
     }
     if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx))
         doctor->has_svm = ecx >> 2 & 1;
-    if (__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx))
-        doctor->tsc_invariant = edx >> 8 & 1;
+    doctor->tsc_invariant = ph__trace_clock_is_invariant();
 }
 
 void ph__doctor_facts(struct ph__doctor *doctor) {

@@ -55,6 +55,9 @@ static int store(const struct ph__command *command, const struct ph__option *opt
             return PH__OPTIONS_GO_ON;
         return ph__usage_error(command, "%s wants a whole number of at least 1, not '%s'", option->name,
                                text);
+    case PH__OPTION_WORD:
+        *(const char **)option->value = text;
+        return PH__OPTIONS_GO_ON;
     case PH__OPTION_WORDS:
         if (add_word(option->value, text))
             return PH__OPTIONS_GO_ON;

@@ -14,6 +14,7 @@ enum ph__option_kind {
     PH__OPTION_SIZE,     /* uint64_t, bytes */
     PH__OPTION_DURATION, /* uint64_t, nanoseconds */
     PH__OPTION_COUNT,    /* uint64_t, at least 1 */
+    PH__OPTION_WORD,     /* const char *: of several, the last counts */
     PH__OPTION_WORDS,    /* struct ph__words: may be given several times */
 };
 

@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
+#include "cli/trace.h"
 
 static const char help[] =
     "usage: pinhole run [OPTION]... FILE [ARG...]\n"
@@ -18,8 +19,8 @@ static const char help[] =
     "  --memory SIZE       memory of the program (64M)\n"
     "  --timeout DURATION  end it after this long\n"
     "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given again\n"
-    "  --stdin             pass standard input on; without it the program reads end of file\n"
-    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "  --stdin             pass standard input on; without it the program reads end of "
+    "file\n" PH__TRACING_HELP "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
     "  --help              print this\n"
     "\n"
     "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
@@ -32,6 +33,7 @@ struct request {
     ph_config config;
     struct ph__words environment;
     struct ph__streams streams;
+    struct ph__tracing trace;
     bool use_stdin;
 };
 
@@ -72,10 +74,10 @@ static int run_image(ph_image *image, const char *path, struct request *request)
         ph__report_failure(path, &error);
         advise(image, &error);
     }
-    return exit_status;
+    return ph__tracing_finish(&request->trace, exit_status, PH__COMMAND_BROKEN);
 }
 
-static int run_file(const char *path, struct request *request) {
+static int run_file(const struct ph__command *command, const char *path, struct request *request) {
     ph_image *image;
     ph_error error;
 
@@ -83,7 +85,9 @@ static int run_file(const char *path, struct request *request) {
         ph__complain("%s", error.message);
         return PH__COMMAND_BROKEN;
     }
-    int exit_status = run_image(image, path, request);
+    int exit_status = ph__tracing_open(command, &request->trace, &request->config);
+    if (exit_status == PH__OPTIONS_GO_ON)
+        exit_status = run_image(image, path, request);
     ph_image_close(image);
     return exit_status;
 }
@@ -95,20 +99,23 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
         {"--env", PH__OPTION_WORDS, &request.environment},
         {"--stdin", PH__OPTION_FLAG, &request.use_stdin},
+        PH__TRACING_OPTIONS(request.trace),
         {0},
     };
     const char *wrong = NULL;
     int status = ph__options_parse(command, options, line);
 
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__tracing_check(command, &request.trace, &request.config);
     if (status != PH__OPTIONS_GO_ON)
-        goto free_words;
+        goto clean_up;
     if (line->count == 0) {
         status = ph__usage_error(command, "which file?");
-        goto free_words;
+        goto clean_up;
     }
     if (!environment_is_valid(&request.environment, &wrong)) {
         status = ph__usage_error(command, "--env wants NAME=VALUE, not '%s'", wrong);
-        goto free_words;
+        goto clean_up;
     }
     request.config.backend = ph__command_backend;
     request.config.argv = (const char *const *)line->words + 1;
@@ -119,10 +126,11 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         request.config.input = ph__streams_read;
         request.config.input_context = &request.streams;
     }
-    status = run_file(line->words[0], &request);
+    status = run_file(command, line->words[0], &request);
 
-free_words:
+clean_up:
     ph__words_free(&request.environment);
+    ph__tracing_free(&request.trace);
     return status;
 }
 

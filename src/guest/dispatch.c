@@ -43,7 +43,10 @@ static void call_serve(const struct ph__control *control) {
     if (ph__frame_decode(inbox, control->box_size, types, entry->count, args) != PH__FRAME_OK)
         ph_abort(PH_GUEST_E_PROTOCOL, "the arguments of %s are malformed", ph__entry_name(entry));
 
-    if (ph__guard_call(ph__entry_thunk(entry), args, &result) != 0) {
+    uint64_t span = ph__trace_call_begin(control, head->index);
+    int left = ph__guard_call(ph__entry_thunk(entry), args, &result);
+    ph__trace_span_end(span);
+    if (left) {
         ph__error_send(control, ph__error_thrown());
     } else {
         result.type = (ph_type)entry->result;
@@ -83,6 +86,7 @@ int ph_serve(void) {
     fflush(stdout);
     setvbuf(stdout, NULL, PH__LINE_BUFFERED, 0);
 
+    ph__trace_start_end(control);
     ph__doorbell_ring(PH__DOORBELL_READY, 0, 0, 0);
     for (;;) {
         call_serve(control);

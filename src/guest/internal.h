@@ -78,6 +78,20 @@ int ph__guard_call(ph__thunk *thunk, const ph_value *args, ph_value *result);
 _Noreturn void ph__guard_leave(void);
 extern void *ph__guard_stack;
 
+/* room.c: ph__ring_room of the ring's limit at (limit) bytes, for ph__trace_room_call. */
+bool ph__trace_room(uint64_t bytes, uint64_t limit);
+
+/* trace.c. All of them do nothing where the host does not trace. */
+
+/* Begins the span of a call of export number (index). Returns its position, or 0. */
+uint64_t ph__trace_call_begin(const struct ph__control *control, uint32_t index);
+
+/* Ends the span that began at (position), unless that is 0. */
+void ph__trace_span_end(uint64_t position);
+
+/* Ends the span of the start, which the monitor began. */
+void ph__trace_start_end(const struct ph__control *control);
+
 #pragma GCC visibility pop
 
 static inline const char *ph__entry_name(const struct ph__function_entry *entry) {

@@ -18,7 +18,15 @@ __asm__(
     ".balign 4\n"
     ".popsection\n"
 
+    ".pushsection ph_sites, \"aR\", @progbits\n"
+    ".balign 8\n"
+    ".popsection\n"
+    ".pushsection ph_site_words, \"aR\", @progbits\n"
+    ".balign 8\n"
+    ".popsection\n"
+
     ".hidden __start_ph_exports, __stop_ph_exports, __start_ph_imports, __stop_ph_imports\n"
+    ".hidden __start_ph_sites, __stop_ph_sites, __start_ph_site_words, __stop_ph_site_words\n"
 
     ".pushsection .note.pinhole, \"aR\", @note\n"
     ".balign 4\n"
@@ -35,11 +43,13 @@ __asm__(
     ".long __stop_ph_exports - .\n"
     ".long __start_ph_imports - .\n"
     ".long __stop_ph_imports - .\n"
-    ".long 4f - .\n"                    /* no trace sites yet */
-    ".long 4f - .\n"
+    ".long __start_ph_sites - .\n"
+    ".long __stop_ph_sites - .\n"
+    ".long __start_ph_site_words - .\n"
+    ".long __stop_ph_site_words - .\n"
     "4:\n"
     ".size ph__note, . - ph__note\n"
     ".popsection");
 /* clang-format on */
 
-_Static_assert(sizeof(struct ph__note) == 28, "the note's seven words");
+_Static_assert(sizeof(struct ph__note) == 36, "the note's nine words");

@@ -67,8 +67,15 @@ static int64_t serve(uint64_t number, struct ph__regs *regs) {
 void ph__monitor_dispatch(struct ph__regs *regs) {
     uint64_t number = regs->rax;
     uint64_t slot = number < PH__SYSTEM_CALLS_MAX ? number : PH__SYSTEM_CALLS_MAX - 1;
+    uint64_t span = 0;
+    /* rt_sigreturn is no call that a program makes, and a record of it would send back every writer that a
+     * handler has interrupted (trace.c). */
+    if (ph__is_traced() && ph__control()->trace.system_calls && number != __NR_rt_sigreturn)
+        span = ph__trace_system_call(number, regs->rsp);
     int64_t answer = serve(number, regs);
     regs->rax = (uint64_t)answer;
+    if (span)
+        ph__trace_system_call_end(span, answer);
     if (answer == -ENOSYS)
         ph__state.unserved[slot]++;
     else
@@ -78,4 +85,6 @@ void ph__monitor_dispatch(struct ph__regs *regs) {
 
 void ph__monitor_start(uint64_t entry, uint64_t stack, struct ph__regs *regs) {
     *regs = (struct ph__regs){.rip = entry, .rsp = stack, .rflags = 2};
+    if (ph__is_traced() && ph__control()->trace.calls)
+        ph__trace_start();
 }

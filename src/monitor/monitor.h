@@ -180,6 +180,34 @@ void ph__floating_point_reset(void);
 int32_t ph__floating_point_code(uint64_t vector);
 bool ph__floating_point_is_extended(void);
 
+/* ---------------------------------------------------------------- trace.c -- */
+
+/* True if the host wants to hear of this sandbox at all: only then may the functions here be called. */
+static inline bool ph__is_traced(void) {
+    return ph__control()->trace.ring_size != 0;
+}
+
+/* Begins the span of the program's start, which is the ring's first record. */
+void ph__trace_start(void);
+/* Begins the span of a system call of a guest whose stack is at (stack_pointer). Returns its position or 0.
+ */
+uint64_t ph__trace_system_call(uint64_t number, uint64_t stack_pointer);
+void ph__trace_system_call_end(uint64_t position, int64_t answer);
+/* Says that the program is about to end, by itself (0) or by (signal). */
+void ph__trace_exit(uint64_t status, uint64_t signal);
+
+/* Where a signal handler comes in between while the guest writes a record: it would go on at (rip), but has
+ * to go back to (start) if the ring's head is another than (head) by then. (start) is 0 where it writes none.
+ */
+struct ph__interrupted {
+    uint64_t start;
+    uint64_t rip;
+    uint64_t head;
+};
+struct ph__interrupted ph__trace_interrupt(uint64_t rip);
+/* Where a guest goes on whose handler returns to (rip). */
+uint64_t ph__trace_resume(const struct ph__interrupted *interrupted, uint64_t rip);
+
 /* -------------------------------------------------------------- process.c -- */
 
 _Noreturn void ph__exit(uint64_t status);

@@ -37,10 +37,15 @@ static _Noreturn void doorbell_last(uint32_t operation, uint64_t argument) {
 }
 
 void ph__exit(uint64_t status) {
+    if (ph__is_traced())
+        ph__trace_exit(status & 0xff, 0);
     doorbell_last(PH__DOORBELL_EXIT, status & 0xff);
 }
 
 void ph__kill(uint64_t signal) {
+    /* As a shell has it. */
+    if (ph__is_traced())
+        ph__trace_exit(128 + signal, signal);
     doorbell_last(PH__DOORBELL_KILL, signal);
 }
 

@@ -39,6 +39,8 @@ struct frame {
     struct ph__signal_info info;
 };
 _Static_assert(sizeof(struct sigcontext_64) == 256, "struct sigcontext");
+/* Linux keeps zeroes there; ours are of no use to a program. */
+_Static_assert(sizeof(struct ph__interrupted) <= sizeof(((struct sigcontext_64 *)0)->reserved1), "trace.c");
 _Static_assert(sizeof(struct frame) == 440, "struct rt_sigframe");
 
 bool ph__on_signal_stack(const struct ph__signal_stack *stack, uint64_t stack_pointer) {
@@ -124,6 +126,10 @@ bool ph__signal_frame_push(struct ph__regs *regs, const struct ph__signal_info *
     registers_save(&frame.context.registers, regs);
     frame.context.registers.oldmask = context->mask;
     frame.context.registers.fpstate = state;
+    if (ph__is_traced()) {
+        struct ph__interrupted *interrupted = (void *)frame.context.registers.reserved1;
+        *interrupted = ph__trace_interrupt(regs->rip);
+    }
     if (exception != NULL) {
         frame.context.registers.trapno = exception->vector;
         frame.context.registers.err = exception->error_code;
@@ -159,7 +165,9 @@ bool ph__signal_frame_pop(struct ph__regs *regs, struct ph__signal_context *cont
     /* The handler's `ret` has taken the restorer's address off. */
     if (ph__copy_from_user(&frame, regs->rsp - 8, sizeof frame) != 0)
         return false;
-    const struct sigcontext_64 *registers = &frame.context.registers;
+    struct sigcontext_64 *registers = &frame.context.registers;
+    if (ph__is_traced())
+        registers->ip = ph__trace_resume((const void *)registers->reserved1, registers->ip);
     /* The jump that ends a system call would fault in the monitor if it led nowhere. */
     if (!ph__user_range(registers->ip, 1) || !ph__floating_point_restore(registers->fpstate))
         return false;

@@ -118,10 +118,12 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
     if (status == PH_OK)
         status = ph__window_open(&sandbox->window, timeout_ns, &sandbox->error);
     if (status == PH_OK) {
+        ph__stream_begin(sandbox->stream, PH__HOST_CALL, function, args);
         status = call(sandbox, function, args, count, result);
         uint32_t marks = ph__window_close(&sandbox->window);
         if (marks && has_answered(status))
             status = ph__fault_stopped(sandbox, ph__window_status(marks));
+        ph__stream_end(sandbox->stream, status, &sandbox->error);
     }
     ph__sandbox_release(sandbox);
     return status;

@@ -93,6 +93,8 @@ static ph_status serve_doorbell(ph_sandbox *sandbox, uint32_t operation, enum ph
         return ph__protect_serve(sandbox, regs->rdi, regs->rsi, regs->rdx);
     case PH__DOORBELL_ZERO:
         return ph__zero_serve(sandbox, regs->rdi, regs->rsi);
+    case PH__DOORBELL_TRACE_BATCH:
+        return ph__trace_batch_serve(sandbox);
     case PH__DOORBELL_READY:
         return until == PH__DOORBELL_EXIT ? waits_for_calls(sandbox)
                                           : ph__fault_protocol(sandbox, "a second start");
@@ -147,7 +149,8 @@ PH__HOT ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until
             return ph__fault_stopped(sandbox, ph__window_status(marks));
         run(sandbox, &exit);
         if (exit.kind == PH__EXIT_DOORBELL && exit.operation == (uint32_t)until)
-            return PH_OK;
+            return PH_OK; /* the end of the call's span drains the trace */
+        ph__stream_drain(sandbox->stream, false);
         ph_status status = serve(sandbox, &exit, until);
         if (status != PH_OK)
             return status;

@@ -86,7 +86,8 @@ static void answer_result(ph_sandbox *sandbox, const ph_function *import, const 
     }
 }
 
-static void run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
+/* Returns what the function did; the guest hears of it either way. */
+static ph_status run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
     const ph_function *import = &sandbox->image->imports[index];
     const struct ph__host_function *host = &sandbox->host_functions[index];
     ph_host_call call;
@@ -103,6 +104,7 @@ static void run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) {
     else
         answer_error(sandbox, call.code, call.message[0] ? call.message : ph_status_message(status));
     free_allocations(&call);
+    return status;
 }
 
 PH__HOT ph_status ph__host_call_serve(ph_sandbox *sandbox) {
@@ -123,6 +125,8 @@ PH__HOT ph_status ph__host_call_serve(ph_sandbox *sandbox) {
     if (!ph__frame_values(sandbox, signature->args, signature->count, args))
         return ph__fault_protocol(sandbox, "the arguments of a host call do not match its signature");
     sandbox->stats.host_calls++;
-    run(sandbox, index, args);
+    ph__stream_begin(sandbox->stream, PH__HOST_FUNCTION, &image->imports[index], args);
+    status = run(sandbox, index, args);
+    ph__stream_end(sandbox->stream, status, NULL);
     return PH_OK;
 }

@@ -47,6 +47,8 @@ static void image_destroy(ph_image *image) {
         close(image->content);
     free(image->symbol_names);
     free(image->symbols);
+    free(image->site_texts);
+    free(image->sites);
     free(image->names);
     free(image->import_of_entry);
     free(image->imports);

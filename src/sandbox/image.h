@@ -11,6 +11,7 @@
 
 #include <pinhole/pinhole.h>
 
+#include "trace/sites.h"
 #include "vm/elf.h"
 
 /* A run of pages with one protection: all of a segment, in whole pages. */
@@ -63,6 +64,12 @@ struct ph_image {
     size_t import_entry_count;
     uint32_t *import_of_entry; /* a frame's index -> position in (imports) */
     char *names;               /* what the names point into */
+
+    size_t site_count;
+    struct ph__site *sites; /* a site's number is its position here */
+    char *site_texts;       /* what their texts point into */
+    uint64_t words_gva;     /* the sites' words, 0 when there are none */
+    uint32_t word_count;
 
     size_t symbol_count;
     struct ph__symbol *symbols; /* functions, sorted by address */

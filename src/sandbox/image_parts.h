@@ -8,6 +8,7 @@
 #ifndef PH_SANDBOX_IMAGE_PARTS_H
 #define PH_SANDBOX_IMAGE_PARTS_H
 
+#include "abi/table.h"
 #include "sandbox/image.h"
 
 /* Bytes of a function's name in the symbol table that are kept. Names of C++ templates can be longer still.
@@ -18,9 +19,14 @@
 ph_status ph__image_fill_content(ph_image *image, const uint8_t *bytes, const struct ph__elf *elf,
                                  ph_error *error);
 
-/* Exports and imports, when the program was linked with the guest library. PH_E_IMAGE or PH_E_MEMORY. */
+/* Exports, imports and trace sites, when the program was linked with the guest library. PH_E_IMAGE or
+ * PH_E_MEMORY. */
 ph_status ph__image_read_tables(ph_image *image, const uint8_t *bytes, const struct ph__elf *elf,
                                 ph_error *error);
+
+/* Trace sites and their words, where (untrusted_note) says that they are. PH_E_IMAGE or PH_E_MEMORY. */
+ph_status ph__image_read_sites(ph_image *image, const uint8_t *bytes, const struct ph__elf *elf,
+                               const struct ph__note *untrusted_note, ph_error *error);
 
 /* Functions of the symbol table. A table that makes no sense yields fewer names or none. PH_E_MEMORY. */
 ph_status ph__image_read_symbols(ph_image *image, const uint8_t *bytes, const struct ph__elf *elf,

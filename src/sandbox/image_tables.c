@@ -269,6 +269,9 @@ ph_status ph__image_read_tables(ph_image *image, const uint8_t *bytes, const str
     status = find_duplicates(image, &imports, false, error);
     if (status != PH_OK)
         goto done;
+    status = ph__image_read_sites(image, bytes, elf, &untrusted_note, error);
+    if (status != PH_OK)
+        goto done;
 
     image->names = malloc(names_size(&exports) + names_size(&imports) + 1);
     image->exports = calloc(exports.count + 1u, sizeof *image->exports);

@@ -82,6 +82,9 @@ static ph_status map_memory(ph_sandbox *sandbox, ph_error *error) {
         .max_message = sandbox->config.max_message,
         .image_gva = image->gva,
         .image_size = image->size,
+        .trace_ring = sandbox->stream ? sandbox->config.trace_ring : 0,
+        .site_words_gva = image->words_gva,
+        .site_words_size = image->word_count * sizeof(uint64_t),
     };
     struct ph__file_extent extents[PH__ELF_SEGMENTS_MAX];
     struct ph__layout layout;
@@ -115,21 +118,32 @@ static ph_status map_image(ph_sandbox *sandbox, ph_error *error) {
     return PH_OK;
 }
 
+/* The guest's memory with the image in it. */
+static ph_status load(ph_sandbox *sandbox, ph_error *error) {
+    ph_status status;
+
+    ph__stream_begin(sandbox->stream, PH__HOST_LOAD, NULL, NULL);
+    status = map_memory(sandbox, error);
+    if (status == PH_OK)
+        status = ph__paging_build(&sandbox->memory, error);
+    if (status == PH_OK)
+        status = map_image(sandbox, error);
+    if (status == PH_OK)
+        ph__boot_write(&sandbox->memory);
+    ph__stream_end(sandbox->stream, status, error);
+    return status;
+}
+
 static ph_status make_vm(ph_sandbox *sandbox, ph_error *error) {
     const struct ph__vcpu_options options = {
         .memory = &sandbox->memory,
         .diagnostics = sandbox->config.diagnostics,
         .diagnostics_context = sandbox->config.diagnostics_context,
     };
-    ph_status status = map_memory(sandbox, error);
+    ph_status status = load(sandbox, error);
 
-    if (status == PH_OK)
-        status = ph__paging_build(&sandbox->memory, error);
-    if (status == PH_OK)
-        status = map_image(sandbox, error);
     if (status != PH_OK)
         return status;
-    ph__boot_write(&sandbox->memory);
     status = ph__backend_kvm.create(&options, &sandbox->vcpu, error);
     if (status == PH_OK) {
         ph__touch_ahead(sandbox);
@@ -157,12 +171,20 @@ ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox
     if (status == PH_OK)
         status = take_config(sandbox, config, error);
     if (status == PH_OK)
+        status = ph__trace_open(sandbox, error);
+    if (status == PH_OK) {
+        ph__stream_begin(sandbox->stream, PH__HOST_CREATE, NULL, NULL);
         status = make_vm(sandbox, error);
+        if (status == PH_OK) {
+            ph__clock_init(sandbox);
+            status = ph__trace_attach(sandbox, error);
+        }
+        ph__stream_end(sandbox->stream, status, error);
+    }
     if (status != PH_OK) {
         ph_sandbox_destroy(sandbox);
         return status;
     }
-    ph__clock_init(sandbox);
     *result = sandbox;
     return PH_OK;
 }
@@ -171,11 +193,17 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
     if (!sandbox)
         return;
     bool forked = sandbox->owner != ph__process_id();
-    if (!forked)
+    if (!forked) {
+        ph__stream_detach(sandbox->stream);
+        ph__stream_begin(sandbox->stream, PH__HOST_DESTROY, NULL, NULL);
         ph__window_destroy(&sandbox->window);
+    }
     if (sandbox->vcpu)
         sandbox->vcpu->backend->destroy(sandbox->vcpu, forked);
     ph__memory_unmap(&sandbox->memory, forked);
+    if (!forked)
+        ph__stream_end(sandbox->stream, PH_OK, NULL);
+    ph__stream_close(sandbox->stream, forked);
     free_strings(sandbox->config.argv);
     free_strings(sandbox->config.envp);
     free(sandbox->host_functions);
@@ -250,6 +278,7 @@ PH__HOT void ph__sandbox_release(ph_sandbox *sandbox) {
 }
 
 ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status) {
+    ph__stream_drain(sandbox->stream, status != PH_OK);
     bool ours = status == PH_E_SYSTEM || status == PH_E_MEMORY || status == PH_E_BACKEND;
 
     atomic_store_explicit(&sandbox->state, ours ? PH_STATE_BROKEN : PH_STATE_POISONED, memory_order_relaxed);

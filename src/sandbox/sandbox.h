@@ -17,6 +17,7 @@
 #include "abi/hot.h"
 #include "sandbox/image.h"
 #include "sandbox/window.h"
+#include "trace/stream.h"
 #include "vm/paging.h"
 #include "vm/vcpu.h"
 
@@ -57,6 +58,8 @@ struct ph_sandbox {
     size_t received_capacity;
     bool host_function_failed; /* during this call, and with which code */
     int32_t host_function_code;
+
+    struct ph__stream *stream; /* NULL: not traced */
 
     struct ph__kept_output kept[2]; /* standard output, standard error */
     size_t input_taken;             /* bytes of the config's input_bytes that the guest has read */
@@ -106,6 +109,13 @@ ph_status ph__io_sleep(ph_sandbox *sandbox, uint64_t nanoseconds);
 
 /* protect.c: serves a PROTECT doorbell. */
 ph_status ph__protect_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size, uint64_t protection);
+
+/* trace.c: checks what (config) says of tracing, and opens the sandbox's stream when it is traced. */
+ph_status ph__trace_open(ph_sandbox *sandbox, ph_error *error);
+/* Finds the guest's ring through its page tables, and begins to trace. */
+ph_status ph__trace_attach(ph_sandbox *sandbox, ph_error *error);
+/* Serves TRACE_BATCH. */
+ph_status ph__trace_batch_serve(ph_sandbox *sandbox);
 
 /* zero.c: serves a ZERO doorbell. */
 ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size);

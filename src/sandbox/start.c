@@ -196,6 +196,7 @@ static ph_status check_imports(ph_sandbox *sandbox) {
 
 /* From the first instruction to the doorbell (until). */
 static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
+    const enum ph__host_span span = until == PH__DOORBELL_READY ? PH__HOST_START : PH__HOST_RUN;
     ph_status status = check_imports(sandbox);
 
     if (status != PH_OK)
@@ -203,6 +204,7 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     status = ph__window_open(&sandbox->window, sandbox->config.timeout_ns, &sandbox->error);
     if (status != PH_OK)
         return status;
+    ph__stream_begin(sandbox->stream, span, NULL, NULL);
     status = prepare(sandbox);
     if (status == PH_OK)
         status = ph__sandbox_enter(sandbox, until);
@@ -211,6 +213,7 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     uint32_t marks = ph__window_close(&sandbox->window);
     if (status == PH_OK && marks)
         status = ph__fault_stopped(sandbox, ph__window_status(marks));
+    ph__stream_end(sandbox->stream, status, &sandbox->error);
     return status;
 }
 

@@ -17,6 +17,8 @@
 
 #include <pinhole/pinhole.h>
 
+#include "base/process.h"
+
 struct ph__vcpu;
 
 #define PH__WINDOW_OPEN 1u
@@ -74,12 +76,5 @@ void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark);
 ph_status ph__timer_arm(struct ph__window *window, uint64_t deadline_ns, uint64_t timeout_ns,
                         ph_error *error);
 void ph__timer_forget(struct ph__window *window);
-
-/* process.c: a number for this process that a child after fork() does not share, without a system call. */
-uint64_t ph__process_id(void);
-/* The same for a process that makes its first sandbox: never 0 afterwards. PH_E_SYSTEM. */
-ph_status ph__process_init(ph_error *error);
-/* The kernel's id of the calling thread, asked once for each thread. */
-pid_t ph__process_thread(void);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "abi/frame.h"
+#include "abi/trace.h"
 #include "base/error.h"
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
@@ -34,6 +35,19 @@ static uint64_t default_stack(uint64_t memory) {
     uint64_t eighth = memory / 8 / PH__LARGE_PAGE_SIZE * PH__LARGE_PAGE_SIZE;
     uint64_t stack = eighth < PH__STACK_DEFAULT ? eighth : PH__STACK_DEFAULT;
     return stack ? stack : PH__LARGE_PAGE_SIZE;
+}
+
+/* The pages of the image that hold site words; none without tracing. */
+static struct ph__region site_words(const struct ph__layout_request *request,
+                                    const struct ph__layout *layout) {
+    struct ph__region region = {0};
+
+    if (!request->trace_ring || !request->site_words_size)
+        return region;
+    region.gva = request->site_words_gva / PH__PAGE_SIZE * PH__PAGE_SIZE;
+    region.size = round_up(request->site_words_gva + request->site_words_size, PH__PAGE_SIZE) - region.gva;
+    region.offset = layout->image.offset + (region.gva - request->image_gva);
+    return region;
 }
 
 ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph__layout *layout,
@@ -66,15 +80,19 @@ ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph
     uint64_t box = round_up(max_message + PH__FRAME_OVERHEAD, PH__PAGE_SIZE);
     uint64_t messages = round_up(3 * box, large);
     uint64_t bookkeeping = round_up(arena / PH__PAGE_SIZE / 4, large);
-    uint64_t tables = page_tables_size(memory, 2 * large + messages + bookkeeping);
+    uint64_t trace = request->trace_ring ? round_up(PH__PAGE_SIZE + request->trace_ring, large) : 0;
+    uint64_t tables = page_tables_size(memory, 2 * large + messages + bookkeeping + 2 * trace);
 
-    *layout = (struct ph__layout){.box_size = box, .max_message = max_message};
+    *layout =
+        (struct ph__layout){.box_size = box, .max_message = max_message, .trace_ring = request->trace_ring};
     layout->system = (struct ph__region){.offset = 0, .gva = PH__WINDOW_GVA, .size = PH__SYSTEM_SIZE};
     layout->page_tables = region_after(&layout->system, PH__WINDOW_GVA + PH__SYSTEM_SIZE, tables);
     layout->messages = region_after(&layout->page_tables, layout->page_tables.gva + tables, messages);
     layout->bookkeeping = region_after(&layout->messages, layout->messages.gva + messages, bookkeeping);
-    layout->image = region_after(&layout->bookkeeping, request->image_gva, image);
+    layout->trace = region_after(&layout->bookkeeping, PH__TRACE_GVA, trace);
+    layout->image = region_after(&layout->trace, request->image_gva, image);
     layout->image.size = request->image_size;
+    layout->site_words = site_words(request, layout);
 
     uint64_t arena_gva = round_up(request->image_gva + request->image_size, large);
     struct ph__region image_slot = {.offset = layout->image.offset, .size = image};
@@ -95,10 +113,10 @@ static ph_status map_failed(ph_error *error, const char *what) {
     return ph__error_set_system(error, status, number, "mapping %s failed", what);
 }
 
-/* Where the host's writable mapping of control page and poke list is: behind guest memory, so that one call
- * unmaps both. */
+/* The host's writable mapping of control page, poke list and site words is behind guest memory, so that one
+ * call unmaps both. */
 static uint64_t range_size(const struct ph__layout *layout) {
-    return layout->size + PH__HOST_WRITTEN_SIZE;
+    return layout->size + PH__HOST_WRITTEN_SIZE + layout->site_words.size;
 }
 
 static bool map_fixed(uint8_t *address, uint64_t size, int protection, int flags, int file, uint64_t offset) {
@@ -107,11 +125,14 @@ static bool map_fixed(uint8_t *address, uint64_t size, int protection, int flags
 }
 
 /* Maps the pages that are shared with the guest while it runs: those that only the host writes, writable for
- * the host and read-only where KVM looks, and the boxes. Shared, so that boxes are never counted as pages
- * that a snapshot must copy back. One file holds them all, since making and dropping one takes longer than
- * mapping it. */
+ * the host and read-only where KVM looks, the boxes and the trace ring. Shared, so that boxes are never
+ * counted as pages that a snapshot must copy back. One file holds them all, since making and dropping one
+ * takes longer than mapping it. */
 static bool map_shared(struct ph__memory *memory) {
     const struct ph__region *messages = &memory->layout.messages;
+    const struct ph__region *trace = &memory->layout.trace;
+    const struct ph__region *words = &memory->layout.site_words;
+    const uint64_t host_written = PH__HOST_WRITTEN_SIZE + words->size;
     const int read_write = PROT_READ | PROT_WRITE;
     int pages = memfd_create("pinhole-shared", MFD_CLOEXEC);
 
@@ -119,11 +140,20 @@ static bool map_shared(struct ph__memory *memory) {
         return false;
     memory->host_written = memory->base + memory->layout.size;
     bool mapped =
-        ftruncate(pages, (off_t)(PH__HOST_WRITTEN_SIZE + messages->size)) == 0 &&
-        map_fixed(memory->host_written, PH__HOST_WRITTEN_SIZE, read_write, MAP_SHARED, pages, 0) &&
+        ftruncate(pages, (off_t)(host_written + messages->size + trace->size)) == 0 &&
+        map_fixed(memory->host_written, host_written, read_write, MAP_SHARED, pages, 0) &&
         map_fixed(memory->base + PH__CONTROL_GPA, PH__HOST_WRITTEN_SIZE, PROT_READ, MAP_SHARED, pages, 0) &&
         map_fixed(memory->base + messages->offset, messages->size, read_write, MAP_SHARED, pages,
-                  PH__HOST_WRITTEN_SIZE);
+                  host_written);
+    if (mapped && trace->size)
+        mapped = map_fixed(memory->base + trace->offset, trace->size, read_write, MAP_SHARED, pages,
+                           host_written + messages->size);
+    if (mapped && words->size) {
+        /* What else is on these pages is as constant as the words are to the guest, so a copy will do. */
+        memcpy(ph__memory_site_words(memory), memory->base + words->offset, words->size);
+        mapped = map_fixed(memory->base + words->offset, words->size, PROT_READ, MAP_SHARED, pages,
+                           PH__HOST_WRITTEN_SIZE);
+    }
     int number = errno;
     close(pages);
     errno = number;
@@ -146,16 +176,16 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
      * each, to be cleared first. A kernel without huge pages refuses, and that is as good. */
     madvise(memory->base, layout->size, MADV_NOHUGEPAGE);
 
-    if (!map_shared(memory)) {
-        status = map_failed(error, "the pages shared with the guest");
-        goto unmap;
-    }
     for (size_t i = 0; i < count; i++) {
         if (!map_fixed(memory->base + extents[i].offset, extents[i].size, read_write, MAP_PRIVATE, content,
                        extents[i].file_offset)) {
             status = map_failed(error, "the image");
             goto unmap;
         }
+    }
+    if (!map_shared(memory)) {
+        status = map_failed(error, "the pages shared with the guest");
+        goto unmap;
     }
     /* A child must not see, let alone copy, guest memory. */
     if (madvise(memory->base, range_size(layout), MADV_DONTFORK) != 0) {

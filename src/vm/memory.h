@@ -34,9 +34,13 @@ struct ph__layout {
     struct ph__region page_tables; /* PML4 first; supervisor only */
     struct ph__region messages;    /* inbox, host inbox, outbox; shared mapping */
     struct ph__region bookkeeping; /* the monitor's */
+    struct ph__region trace;       /* a page, and the trace ring; shared mapping; empty without tracing */
     struct ph__region image;       /* at the ELF file's own addresses */
     struct ph__region arena;
     struct ph__region stack; /* the gap of 2 MiB below it is the guard */
+    struct ph__region
+        site_words;      /* within the image: whole pages that the host writes, none without tracing */
+    uint64_t trace_ring; /* bytes of the ring */
     uint64_t box_size;
     uint64_t max_message;
     uint64_t size; /* bytes of the host range */
@@ -49,6 +53,9 @@ struct ph__layout_request {
     uint64_t max_message;
     uint64_t image_gva;
     uint64_t image_size;
+    uint64_t trace_ring; /* 0: no tracing */
+    uint64_t site_words_gva;
+    uint64_t site_words_size; /* bytes */
 };
 
 #define PH__MEMORY_DEFAULT (64ull << 20)
@@ -73,7 +80,7 @@ struct ph__file_extent {
 struct ph__memory {
     struct ph__layout layout;
     uint8_t *base;         /* the host range; the first page of it is never mapped into the guest */
-    uint8_t *host_written; /* the host's writable mapping of control page and poke list */
+    uint8_t *host_written; /* the host's writable mapping of control page, poke list and site words */
     uint64_t tables_used;  /* bytes of the page-table region that are handed out */
 };
 
@@ -97,6 +104,11 @@ static inline struct ph__control *ph__memory_control(const struct ph__memory *me
 
 static inline struct ph__poke *ph__memory_pokes(const struct ph__memory *memory) {
     return (struct ph__poke *)(memory->host_written + PH__CONTROL_SIZE);
+}
+
+/* The host's writable mapping of the pages with the image's site words. */
+static inline uint8_t *ph__memory_site_words(const struct ph__memory *memory) {
+    return memory->host_written + PH__HOST_WRITTEN_SIZE;
 }
 
 static inline uint64_t ph__gpa_of_offset(uint64_t offset) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "abi/monitor.h"
+#include "abi/trace.h"
 #include "base/error.h"
 #include "vm/boot.h"
 
@@ -132,6 +133,22 @@ static ph_status map_region(struct ph__memory *memory, const struct ph__region *
     return map_pages(memory, region->gva, region->offset, region->size, 2, access, error);
 }
 
+/* The page of the trace ring, and the ring twice in a row, so that no record wraps. */
+static ph_status map_trace(struct ph__memory *memory, ph_error *error) {
+    const struct ph__access user_write = {.user = true, .writable = true};
+    const struct ph__layout *layout = &memory->layout;
+    const uint64_t ring = layout->trace.offset + PH__PAGE_SIZE;
+    ph_status status;
+
+    if (!layout->trace_ring)
+        return PH_OK;
+    status = ph__paging_map(memory, PH__TRACE_GVA, layout->trace.offset, PH__PAGE_SIZE, user_write, error);
+    for (int copy = 0; copy < 2 && status == PH_OK; copy++)
+        status = ph__paging_map(memory, PH__TRACE_RING_GVA + (uint64_t)copy * layout->trace_ring, ring,
+                                layout->trace_ring, user_write, error);
+    return status;
+}
+
 /* Tables that every VM fills: the PML4, and for the window and the image three or four each. */
 #define TABLES_AT_LEAST 8u
 
@@ -154,6 +171,8 @@ ph_status ph__paging_build(struct ph__memory *memory, ph_error *error) {
         status = map_region(memory, &layout->arena, user_write, error);
     if (status == PH_OK)
         status = map_region(memory, &layout->stack, user_write, error);
+    if (status == PH_OK)
+        status = map_trace(memory, error);
     return status;
 }
 

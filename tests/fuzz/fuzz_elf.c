@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Feeds any bytes to the loader, as an untrusted file: what is taken must keep the promises of elf.h, and
- * opening it as an image, with tables, symbols and content, must be sound too. libFuzzer finds the bytes;
- * replay.c takes them from files. By hand, from the top of the source tree, for as long as one likes:
+ * opening it as an image, with tables, sites, symbols and content, must be sound too. libFuzzer finds the
+ * bytes; replay.c takes them from files. By hand, from the top of the source tree, for as long as one likes:
  *
- *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
- * \ tests/fuzz/fuzz_elf.c src/vm/elf.c src/sandbox/{error,image,image_content,image_tables,symbols}.c -o
- * fuzz_elf mkdir corpus && cp build/tests/unit/programs/tables* corpus && ./fuzz_elf -max_len=49152 corpus
+ *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
+ *       -fno-sanitize-recover=all -Iinclude -Isrc -Itests \
+ *       tests/fuzz/fuzz_elf.c -o fuzz_elf \
+ *       src/sandbox/{image,image_content,image_sites,image_tables,symbols}.c \
+ *       src/vm/elf.c src/base/error.c src/trace/{filter,sites,text}.c
+ *   mkdir corpus && cp build/tests/unit/programs/tables* corpus
+ *   ./fuzz_elf -max_len=49152 corpus
  */
 #include <elf.h>
 #include <stddef.h>
@@ -60,6 +64,14 @@ static void check_image(const ph_image *image) {
         check_function(ph_image_import(image, i), i);
     for (size_t i = 0; i < image->import_entry_count; i++)
         expect(image->import_of_entry[i] < image->import_count, "an entry leads to an import");
+    /* fuzz_sites.c looks closer. */
+    for (size_t i = 0; i < image->site_count; i++) {
+        const struct ph__site *site = &image->sites[i];
+        expect(strlen(site->file) <= 1023 && strlen(site->function) <= 1023, "a site's texts are bounded");
+        expect(site->word < image->word_count, "a site has a word");
+        for (uint32_t j = 0; j < site->count; j++)
+            expect(strlen(site->fields[j]) <= 255, "a field's name is bounded");
+    }
     for (uint32_t i = 0; i < image->extent_count; i++) {
         const struct ph__image_extent *extent = &image->extents[i];
         expect(extent->gva % PH__PAGE_SIZE == 0 && extent->size % PH__PAGE_SIZE == 0 && extent->size > 0,

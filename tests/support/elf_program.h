@@ -207,7 +207,7 @@ static inline void program_add_note(struct program *program) {
     };
     memcpy(program->bytes + PROGRAM_NOTE_OFFSET + sizeof(Elf64_Nhdr), PH__NOTE_NAME, sizeof PH__NOTE_NAME);
     note->abi_version = PH__ABI_VERSION;
-    for (int32_t *field = &note->exports_start; field <= &note->sites_end; field++)
+    for (int32_t *field = &note->exports_start; field <= &note->words_end; field++)
         program_set_distance(program, field, PROGRAM_TABLES_OFFSET);
     program_segment(program, PROGRAM_NOTE)->p_filesz = sizeof(Elf64_Nhdr) + 8 + sizeof *note;
     program->names_used = 0;

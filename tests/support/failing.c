@@ -56,6 +56,10 @@ WRAP(void *, calloc, (size_t count, size_t size)) {
     return fails("calloc", ENOMEM) ? NULL : __real_calloc(count, size);
 }
 
+WRAP(void *, realloc, (void *memory, size_t size)) {
+    return fails("realloc", ENOMEM) ? NULL : __real_realloc(memory, size);
+}
+
 WRAP(char *, strdup, (const char *text)) {
     return fails("strdup", ENOMEM) ? NULL : __real_strdup(text);
 }

@@ -329,6 +329,7 @@ static int child_after_fork(ph_sandbox *sandbox, ph_image *image) {
     if (ph_call_timeout(own, ph_image_find_export(image, "spin"), NULL, 0, NULL, 20000000) != PH_E_TIMED_OUT)
         return 6;
     ph_sandbox_destroy(own);
+    ph_image_close(image);
     return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * What pinhole/guest.h lets through the compiler, and what not: an export or import with another C type than
- * it says does not compile, in C and in C++, and one that is right compiles without a warning.
+ * it says does not compile, in C and in C++, and one that is right compiles without a warning. So with
+ * traces.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,12 +148,135 @@ static void twelve_arguments_compile_and_thirteen_do_not(void **state) {
     CHECK(cxx_compilers, "c++", sources);
 }
 
+static void traces_of_the_wrong_type_do_not_compile(void **state) {
+#define BODY(text)                                                                                           \
+    "void f(const char *s, int64_t n); void f(const char *s, int64_t n) { (void)s; (void)n; " text "}"
+#define FIELD "ph_i64(\"n\", n)"
+#define FOUR FIELD ", " FIELD ", " FIELD ", " FIELD
+    static const struct source sources[] = {
+        {BODY("PH_SPAN(\"a\"); PH_SPAN(\"b\", " FIELD "); PH_EVENT(\"c\", ph_str(\"s\", s));"), true},
+        {BODY("PH_SPAN_AS(a, PH_LEVEL_WARN, \"a\"); PH_SPAN_FIELDS(a, ph_bytes(\"b\", s, 1));"), true},
+        {BODY("ph_span a = PH_SPAN_BEGIN(\"a\", ph_f64(\"x\", 1.5)); PH_SPAN_END(a);"), true},
+        {BODY("if (n) PH_EVENT(\"a\"); else PH_LOG_INFO(\"b\");"), true},
+        {BODY("PH_LOG_INFO(\"plain\"); PH_LOG_AT(PH_LEVEL_WARN, \"%s %d\", s, 1);"), true},
+        {BODY("PH_COUNTER(\"a\", n); PH_COUNTER_F64(\"b\", 0.5);"), true},
+        {BODY("PH_ASYNC_BEGIN(\"a\", 1); PH_ASYNC_END(\"a\", 1, ph_bool(\"b\", true));"), true},
+        {BODY("PH_EVENT(\"a\", " FOUR ", " FOUR ", " FOUR ");"), true},
+        {BODY("PH_EVENT(\"a\", " FOUR ", " FOUR ", " FOUR ", " FIELD ");"), false},
+        {BODY("PH_EVENT(\"a\", ph_i32(\"n\", 1));"), false},
+        {BODY("PH_EVENT(\"a\", n);"), false},
+        {BODY("PH_EVENT(\"a\", ph_i64(\"n\", s));"), false},
+        {BODY("PH_EVENT(\"a\", ph_str(\"s\", n));"), false},
+        {BODY("PH_EVENT(\"a\", ph_bytes(\"s\", s));"), false},
+        {BODY("PH_EVENT(s);"), false},
+        {BODY("PH_LOG_INFO(\"%d\", s);"), false},
+        {BODY("PH_LOG_INFO(\"%s\");"), false},
+        {BODY("PH_LOG_INFO(\"%d\", 1, 2);"), false},
+        {BODY("PH_LOG_INFO(s);"), false},
+        {BODY("PH_COUNTER(\"a\", s);"), false},
+        {BODY("PH_SPAN_END(n);"), false},
+        {BODY("PH_SPAN_FIELDS(n, " FIELD ");"), false},
+    };
+    (void)state;
+    CHECK(c_compilers, "c", sources);
+    CHECK(cxx_compilers, "c++", sources);
+}
+
+/* With PH_TRACE_DISABLE, which compile() cannot say before guest.h: a second inclusion would be empty. */
+static const char everything[] = "#define PH_TRACE_DISABLE\n"
+                                 "#include <pinhole/guest.h>\n"
+                                 "#ifdef __cplusplus\nextern \"C\"\n#endif\n"
+                                 "int64_t f(const char *unused, int64_t n);\n"
+                                 "int64_t f(const char *unused, int64_t n) {\n"
+                                 "    int64_t only_traced = 1;\n"
+                                 "    PH_SPAN(\"a\", ph_str(\"s\", unused), ph_i64(\"n\", n++));\n"
+                                 "    PH_SPAN_AS(span, PH_LEVEL_INFO, \"b\", ph_ptr(\"p\", &n));\n"
+                                 "    PH_SPAN_FIELDS(span, ph_i64(\"n\", only_traced), ph_i64(\"n\", n++));\n"
+                                 "    ph_span by_hand = PH_SPAN_BEGIN(\"c\", ph_bytes(\"b\", unused, 1));\n"
+                                 "    PH_EVENT(\"d\", ph_bool(\"b\", n++ > 0));\n"
+                                 "    PH_LOG_WARN(\"%s %d\", unused, (int)n++);\n"
+                                 "    PH_COUNTER(\"e\", n++);\n"
+                                 "    PH_COUNTER_F64(\"f\", 0.5);\n"
+                                 "    PH_ASYNC_BEGIN(\"g\", 1);\n"
+                                 "    PH_ASYNC_END(\"g\", 1, ph_i64(\"n\", n++));\n"
+                                 "    PH_SPAN_END(by_hand);\n"
+                                 "    return n;\n"
+                                 "}\n"
+                                 "#ifdef WRONG\n"
+                                 "void g(void);\n"
+                                 "void g(void) { PH_LOG_INFO(\"%d\", \"text\"); }\n"
+                                 "#endif\n";
+
+/* The exit status of (compiler) for everything, whose assembly goes to (output). */
+static int compile_everything(const char *compiler, const char *language, const char *level,
+                              const char *define, const char *output) {
+    const bool cxx = strcmp(language, "c++") == 0;
+    int ends[2];
+    int status;
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], everything, sizeof everything - 1), sizeof everything - 1);
+    close(ends[1]);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[0], STDIN_FILENO);
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        dup2(nowhere, STDERR_FILENO);
+        execlp(compiler, compiler, cxx ? "-std=c++17" : "-std=c11", "-Wall", "-Wextra", "-Wpedantic",
+               "-Wshadow", "-Werror", level, define, "-S", "-fno-asynchronous-unwind-tables", "-I",
+               getenv("PH_TEST_INCLUDE"), "-x", language, "-", "-o", output, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void disabled_traces_are_checked_and_leave_nothing(void **state) {
+    static const char *const compilers[][2] = {
+        {"gcc", "c"}, {"g++", "c++"}, {"clang", "c"}, {"clang++", "c++"}};
+    char output[] = "/tmp/ph-guest-types-XXXXXX";
+    static char assembly[64 << 10];
+    int placeholder = mkstemp(output);
+
+    (void)state;
+    assert_true(placeholder >= 0);
+    close(placeholder);
+    for (size_t i = 0; i < 8; i++) {
+        const char *compiler = compilers[i / 2][0];
+        int status =
+            compile_everything(compiler, compilers[i / 2][1], i % 2 ? "-O2" : "-O0", "-DRIGHT", output);
+        if (status == 127 && i >= 4)
+            continue;
+        if (status != 0)
+            fail_msg("%s: does not compile", compiler);
+        int file = open(output, O_RDONLY | O_CLOEXEC); /* the compiler has made another one of that name */
+        ssize_t size = read(file, assembly, sizeof assembly - 1);
+        close(file);
+        assert_true(size > 0 && size < (ssize_t)sizeof assembly - 1);
+        assembly[size] = 0;
+        assert_null(strstr(assembly, "ph_site"));
+        assert_null(strstr(assembly, "rdtsc"));
+        assert_null(strstr(assembly, "ph__trace"));
+        assert_null(strstr(assembly, "ph__note"));
+        if (i % 2 && !strstr(assembly, "movq\t%rsi, %rax\n\tret"))
+            fail_msg("%s: more than the argument comes back:\n%s", compiler, assembly);
+        status = compile_everything(compiler, compilers[i / 2][1], "-O2", "-DWRONG", output);
+        if (status == 0)
+            fail_msg("%s: a disabled log is not checked", compiler);
+    }
+    unlink(output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exports_of_the_wrong_type_do_not_compile_in_c),
         cmocka_unit_test(imports_of_the_wrong_type_do_not_compile_in_c),
         cmocka_unit_test(exports_and_imports_of_the_wrong_type_do_not_compile_in_cxx),
         cmocka_unit_test(twelve_arguments_compile_and_thirteen_do_not),
+        cmocka_unit_test(traces_of_the_wrong_type_do_not_compile),
+        cmocka_unit_test(disabled_traces_are_checked_and_leave_nothing),
     };
     return cmocka_run_group_tests_name("guest_types", tests, NULL, NULL);
 }

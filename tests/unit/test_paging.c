@@ -5,8 +5,11 @@
  */
 #include "support/support.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "abi/trace.h"
 #include "vm/paging.h"
 
 #define IMAGE_GVA 0x400000ull
@@ -242,6 +245,248 @@ static void what_is_not_the_guests_cannot_be_changed(void **state) {
     ph__memory_unmap(&memory, false);
 }
 
+/* ---- tables by hand ------------------------------------------------------------------------------------ */
+
+#define USER (PH__PTE_PRESENT | PH__PTE_WRITABLE | PH__PTE_USER)
+#define HAND_GVA 0x123456789000ull
+
+/* A memory whose first four pages are tables, the PML4 first, that lead HAND_GVA to (target). */
+struct hand {
+    struct ph__memory memory;
+    uint64_t *entries[5]; /* by level, 1 to 4 */
+};
+
+static struct hand hand_of(uint64_t size, uint64_t target) {
+    struct hand hand = {.memory = {.layout = {.size = size}}};
+
+    hand.memory.base =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(hand.memory.base, MAP_FAILED);
+    for (int level = 4; level >= 1; level--) {
+        uint64_t table = (uint64_t)(4 - level) * PH__PAGE_SIZE;
+        hand.entries[level] =
+            (uint64_t *)(hand.memory.base + table) + (HAND_GVA >> (12 + 9 * (level - 1)) & 511);
+        *hand.entries[level] = (level == 1 ? target : table + PH__PAGE_SIZE) | USER;
+    }
+    return hand;
+}
+
+static void hand_free(struct hand *hand) {
+    munmap(hand->memory.base, hand->memory.layout.size);
+}
+
+/* Walks; what it finds is always inside the memory. */
+static bool hand_walk(const struct hand *hand, uint64_t gva, struct ph__translation *at) {
+    bool found = ph__paging_walk(&hand->memory, (ph_gpa){0}, (ph_gva){gva}, at);
+
+    if (found)
+        assert_non_null(ph__memory_at(&hand->memory, at->gpa, at->contiguous));
+    return found;
+}
+
+static void an_absent_entry_at_any_level_ends_the_walk(void **state) {
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 10 * PH__PAGE_SIZE);
+    struct ph__translation at;
+    (void)state;
+
+    assert_true(hand_walk(&hand, HAND_GVA + 5, &at));
+    assert_int_equal(at.gpa.value, 10 * PH__PAGE_SIZE + 5);
+    assert_int_equal(at.contiguous, PH__PAGE_SIZE - 5);
+    for (int level = 1; level <= 4; level++) {
+        uint64_t saved = *hand.entries[level];
+        *hand.entries[level] &= ~PH__PTE_PRESENT;
+        assert_false(hand_walk(&hand, HAND_GVA, &at));
+        *hand.entries[level] = 0;
+        assert_false(hand_walk(&hand, HAND_GVA, &at));
+        *hand.entries[level] = saved;
+    }
+    assert_false(hand_walk(&hand, HAND_GVA + PH__PAGE_SIZE, &at));
+    hand_free(&hand);
+}
+
+static void every_level_takes_rights_away_and_none_gives_them(void **state) {
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 10 * PH__PAGE_SIZE);
+    struct ph__translation at;
+    char byte;
+    (void)state;
+
+    for (int level = 1; level <= 4; level++) {
+        uint64_t saved = *hand.entries[level];
+        *hand.entries[level] = saved & ~PH__PTE_USER;
+        assert_true(hand_walk(&hand, HAND_GVA, &at));
+        assert_true(!at.access.user && at.access.writable && at.access.executable);
+        assert_false(ph__guest_read(&hand.memory, (ph_gva){HAND_GVA}, &byte, 1));
+        *hand.entries[level] = saved & ~PH__PTE_WRITABLE;
+        assert_true(hand_walk(&hand, HAND_GVA, &at));
+        assert_true(at.access.user && !at.access.writable && at.access.executable);
+        assert_true(ph__guest_read(&hand.memory, (ph_gva){HAND_GVA}, &byte, 1));
+        *hand.entries[level] = saved | PH__PTE_NO_EXECUTE;
+        assert_true(hand_walk(&hand, HAND_GVA, &at));
+        assert_true(at.access.user && at.access.writable && !at.access.executable);
+        *hand.entries[level] = saved;
+    }
+    hand_free(&hand);
+}
+
+static void addresses_that_are_not_canonical_are_not_walked(void **state) {
+    static const uint64_t bits[] = {1ull << 47, 1ull << 48, 1ull << 55, 1ull << 63, 0xffff800000000000ull};
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 10 * PH__PAGE_SIZE);
+    struct ph__translation at;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        assert_false(hand_walk(&hand, HAND_GVA | bits[i], &at));
+    hand_free(&hand);
+}
+
+static void large_pages_are_walked_where_there_can_be_some(void **state) {
+    const uint64_t large = 2ull << 20, huge = 1ull << 30;
+    struct hand hand = hand_of(2 * huge, 10 * PH__PAGE_SIZE);
+    struct ph__translation at;
+    (void)state;
+
+    *hand.entries[2] = 3 * large | USER | PH__PTE_LARGE;
+    assert_true(hand_walk(&hand, HAND_GVA + 7, &at));
+    assert_int_equal(at.gpa.value, 3 * large + (HAND_GVA + 7) % large);
+    assert_int_equal(at.contiguous, large - (HAND_GVA + 7) % large);
+    /* Bits of the address below the page's size are reserved, and take no part. */
+    *hand.entries[2] |= 5 * PH__PAGE_SIZE;
+    assert_true(hand_walk(&hand, HAND_GVA + 7, &at));
+    assert_int_equal(at.gpa.value, 3 * large + (HAND_GVA + 7) % large);
+    *hand.entries[2] = (2 * huge - large) | USER | PH__PTE_LARGE; /* the last */
+    assert_true(hand_walk(&hand, HAND_GVA, &at));
+    *hand.entries[2] = 2 * huge | USER | PH__PTE_LARGE;
+    assert_false(hand_walk(&hand, HAND_GVA, &at));
+
+    *hand.entries[3] = huge | USER | PH__PTE_LARGE;
+    assert_true(hand_walk(&hand, HAND_GVA + 7, &at));
+    assert_int_equal(at.gpa.value, huge + (HAND_GVA + 7) % huge);
+    assert_int_equal(at.contiguous, huge - (HAND_GVA + 7) % huge);
+    *hand.entries[3] = 2 * huge | USER | PH__PTE_LARGE;
+    assert_false(hand_walk(&hand, HAND_GVA, &at));
+    *hand.entries[4] |= PH__PTE_LARGE; /* there is no page of 512 GiB */
+    assert_false(hand_walk(&hand, HAND_GVA, &at));
+    hand_free(&hand);
+}
+
+static void entries_that_lead_outside_memory_end_the_walk(void **state) {
+    static const uint64_t addresses[] = {64 * PH__PAGE_SIZE,   65 * PH__PAGE_SIZE, PH__HOLE_GPA,
+                                         PH__HIGH_GPA,         1ull << 40,         1ull << 51,
+                                         0x000ffffffffff000ull};
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 10 * PH__PAGE_SIZE);
+    struct ph__translation at;
+    (void)state;
+
+    for (int level = 1; level <= 4; level++)
+        for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+            uint64_t saved = *hand.entries[level];
+            *hand.entries[level] = addresses[i] | USER;
+            assert_false(hand_walk(&hand, HAND_GVA, &at));
+            *hand.entries[level] = saved;
+        }
+    assert_false(ph__paging_walk(&hand.memory, (ph_gpa){64 * PH__PAGE_SIZE}, (ph_gva){HAND_GVA}, &at));
+    assert_false(ph__paging_walk(&hand.memory, (ph_gpa){UINT64_MAX}, (ph_gva){HAND_GVA}, &at));
+    hand_free(&hand);
+}
+
+static void the_last_byte_of_memory_can_be_read_and_none_behind_it(void **state) {
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 63 * PH__PAGE_SIZE);
+    const ph_gva last = {HAND_GVA + PH__PAGE_SIZE - 1};
+    struct ph__translation at;
+    char bytes[2];
+    (void)state;
+
+    hand.memory.base[64 * PH__PAGE_SIZE - 1] = 'z';
+    assert_true(hand_walk(&hand, last.value, &at));
+    assert_int_equal(at.gpa.value, 64 * PH__PAGE_SIZE - 1);
+    assert_int_equal(at.contiguous, 1);
+    assert_true(ph__guest_read(&hand.memory, last, bytes, 1));
+    assert_int_equal(bytes[0], 'z');
+    assert_false(ph__guest_read(&hand.memory, last, bytes, 2));
+    /* A memory that ends in the middle of the page that is named. */
+    hand.memory.layout.size -= 1;
+    assert_false(hand_walk(&hand, HAND_GVA, &at));
+    hand.memory.layout.size += 1;
+    hand_free(&hand);
+}
+
+static void a_range_over_pages_that_lie_apart_is_read_in_pieces(void **state) {
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 20 * PH__PAGE_SIZE);
+    static const uint64_t pages[] = {20, 10, 63, 10};
+    char *bytes = malloc(4 * PH__PAGE_SIZE);
+    (void)state;
+
+    assert_non_null(bytes);
+    for (unsigned i = 0; i < 4; i++) {
+        hand.entries[1][i] = pages[i] * PH__PAGE_SIZE | USER;
+        memset(hand.memory.base + pages[i] * PH__PAGE_SIZE, (int)pages[i], PH__PAGE_SIZE);
+    }
+    assert_true(ph__guest_read(&hand.memory, (ph_gva){HAND_GVA + 100}, bytes, 4 * PH__PAGE_SIZE - 100));
+    for (unsigned i = 0; i < 4 * PH__PAGE_SIZE - 100; i++)
+        assert_int_equal(bytes[i], pages[(i + 100) / PH__PAGE_SIZE]);
+    hand.entries[1][2] &= ~PH__PTE_USER; /* one page of them */
+    assert_true(ph__guest_read(&hand.memory, (ph_gva){HAND_GVA}, bytes, 2 * PH__PAGE_SIZE));
+    assert_false(ph__guest_read(&hand.memory, (ph_gva){HAND_GVA}, bytes, 2 * PH__PAGE_SIZE + 1));
+    free(bytes);
+    hand_free(&hand);
+}
+
+static void tables_in_a_loop_end_after_four_levels(void **state) {
+    struct hand hand = hand_of(64 * PH__PAGE_SIZE, 10 * PH__PAGE_SIZE);
+    uint64_t *root = (uint64_t *)hand.memory.base;
+    struct ph__translation at;
+    (void)state;
+
+    /* Every entry of the root leads to the root, which is what is found in the end. */
+    for (int i = 0; i < 512; i++)
+        root[i] = USER;
+    for (uint64_t gva = 0; gva < 1ull << 47; gva += 0x123456789000ull / 7) {
+        assert_true(hand_walk(&hand, gva, &at));
+        assert_int_equal(at.gpa.value, gva % PH__PAGE_SIZE);
+    }
+    /* Two tables that lead to each other. */
+    for (int i = 0; i < 512; i++) {
+        root[i] = PH__PAGE_SIZE | USER;
+        root[512 + i] = USER;
+    }
+    assert_true(hand_walk(&hand, HAND_GVA, &at));
+    assert_int_equal(at.gpa.value, 0);
+    hand_free(&hand);
+}
+
+/* The trace ring is one piece of memory in two places, neither of which is its physical address. */
+static void the_trace_ring_is_mapped_twice_and_nowhere_by_its_physical_address(void **state) {
+    const struct ph__layout_request request = {
+        .memory = 64ull << 20, .image_gva = IMAGE_GVA, .image_size = IMAGE_SIZE, .trace_ring = 64 << 10};
+    struct ph__translation first, second;
+    struct ph__memory memory;
+    struct ph__layout layout;
+    (void)state;
+
+    assert_int_equal(ph__layout_compute(&request, &layout, NULL), PH_OK);
+    assert_int_equal(ph__memory_map(&memory, &layout, -1, NULL, 0, NULL), PH_OK);
+    assert_int_equal(ph__paging_build(&memory, NULL), PH_OK);
+    const ph_gpa root = ph__paging_root(&memory);
+    assert_true(ph__paging_walk(&memory, root, (ph_gva){PH__TRACE_GVA}, &first));
+    assert_true(first.gpa.value != PH__TRACE_GVA);
+    for (uint64_t at = 0; at < request.trace_ring; at += PH__PAGE_SIZE) {
+        const ph_gva one = {PH__TRACE_RING_GVA + at};
+        const ph_gva two = {PH__TRACE_RING_GVA + request.trace_ring + at};
+        assert_true(ph__paging_walk(&memory, root, one, &first));
+        assert_true(ph__paging_walk(&memory, root, two, &second));
+        assert_int_equal(first.gpa.value, second.gpa.value);
+        assert_true(first.gpa.value != one.value && first.gpa.value != two.value);
+        assert_true(first.access.user && first.access.writable && !first.access.executable);
+        assert_true(second.access.user && second.access.writable && !second.access.executable);
+        /* The same number as an address of the guest, if it is one, is another place. */
+        if (ph__paging_walk(&memory, root, (ph_gva){first.gpa.value}, &second))
+            assert_true(second.gpa.value != first.gpa.value);
+    }
+    assert_false(is_mapped(&memory, PH__TRACE_GVA - 1));
+    assert_false(is_mapped(&memory, PH__TRACE_RING_GVA + 2 * request.trace_ring));
+    ph__memory_unmap(&memory, false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_do_not_overlap_and_cover_their_requests),
@@ -249,6 +494,15 @@ int main(void) {
         cmocka_unit_test(physical_addresses_leave_the_hole_out),
         cmocka_unit_test(walks_find_each_region_with_its_rights),
         cmocka_unit_test(walks_of_hostile_tables_stay_inside),
+        cmocka_unit_test(an_absent_entry_at_any_level_ends_the_walk),
+        cmocka_unit_test(every_level_takes_rights_away_and_none_gives_them),
+        cmocka_unit_test(addresses_that_are_not_canonical_are_not_walked),
+        cmocka_unit_test(large_pages_are_walked_where_there_can_be_some),
+        cmocka_unit_test(entries_that_lead_outside_memory_end_the_walk),
+        cmocka_unit_test(the_last_byte_of_memory_can_be_read_and_none_behind_it),
+        cmocka_unit_test(a_range_over_pages_that_lie_apart_is_read_in_pieces),
+        cmocka_unit_test(tables_in_a_loop_end_after_four_levels),
+        cmocka_unit_test(the_trace_ring_is_mapped_twice_and_nowhere_by_its_physical_address),
         cmocka_unit_test(guest_reads_cross_pages_and_stop_at_what_is_not_mapped),
         cmocka_unit_test(protection_changes_exactly_the_pages_that_were_named),
         cmocka_unit_test(what_is_not_the_guests_cannot_be_changed),

@@ -17,10 +17,11 @@ __asm__(
 
     ".pushsection .note.pinhole, \"a\", @note\n"
     ".balign 4\n"
-    ".long 8, 28, 1\n"
+    ".long 8, 36, 1\n"
     ".asciz \"pinhole\"\n"
-    ".long 1\n" /* PH__ABI_VERSION */
-    ".long exports - ., exports_end - ., imports - ., imports_end - ., imports_end - ., imports_end - .\n"
+    ".long 2\n" /* PH__ABI_VERSION */
+    ".long exports - ., exports_end - ., imports - ., imports_end - .\n"
+    ".long sites - ., sites_end - ., words - ., words_end - .\n"
     ".popsection\n"
 
     ".pushsection .rodata\n"
@@ -39,6 +40,26 @@ __asm__(
     ".long weekday - ., 0\n"
     ".byte 8, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0\n"     /* the same once more */
     "imports_end:\n"
+
+    "sites:\n"
+    ".long query - ., file - ., main - ., query_fields - ., words + 8 - ., 10\n"
+    ".byte 1, 3, 2, 0, 0, 0, 0, 0\n"                            /* span query(i64, string) */
+    ".long format - ., file - ., main - ., 0, words - ., 11\n"
+    ".byte 3, 4, 0, 0, 0, 0, 0, 0\n"                            /* log, debug */
+    ".long weight - ., file - ., main - ., weight_fields - ., words + 16 - ., 12\n"
+    ".byte 5, 3, 1, 0, 0, 0, 0, 0\n"                            /* counter weight(f64) */
+    "sites_end:\n"
+    ".balign 8\n"
+    "words: .quad 0, 0, 0\n"
+    "words_end:\n"
+    "query: .asciz \"query\"\n"
+    "query_fields: .asciz \"\\3rows\"; .asciz \"\\10table\"\n"
+    "format: .asciz \"%d rows of %s\\n\"\n"
+    "weight: .asciz \"weight\"\n"
+    "weight_fields: .asciz \"\\6value\"\n"
+    "file: .asciz \"src/main.c\"\n"
+    "main: .asciz \"main\"\n"
+
     "greet: .asciz \"greet\"\n"
     "mixed: .asciz \"mixed\"\n"
     "weekday: .asciz \"weekday\"\n"

@@ -4,6 +4,8 @@
  * (MADV_WIPEONFORK, Linux 4.14) holds a number of the process. Sandboxes compare it with the one that made
  * them.
  */
+#include "base/process.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +15,6 @@
 
 #include "abi/hot.h"
 #include "base/error.h"
-#include "sandbox/window.h"
 
 static _Atomic(_Atomic uint64_t *) page;
 static uint64_t

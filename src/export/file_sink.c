@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The options of sinks that write to a file (file_sink.h).
+ */
+#include "export/file_sink.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+ph_status ph__file_sink_take(const ph_file_sink *options, ph_sink *sink, ph_file_sink *taken,
+                             ph_error *error) {
+    const ph_file_sink defaults = PH_FILE_SINK_INIT;
+    const ph_sink nothing = PH_SINK_INIT;
+
+    if (!sink)
+        return ph__error_set(error, PH_E_ARGUMENT, "a sink to fill in is needed");
+    *sink = nothing;
+    *taken = defaults;
+    if (options && (options->size < offsetof(ph_file_sink, close_file) || options->size > sizeof *options))
+        return ph__error_set(error, PH_E_ARGUMENT,
+                             "the options' size is not one of this library: use PH_FILE_SINK_INIT");
+    if (options)
+        memcpy(taken, options, options->size);
+    if (taken->colour < PH_COLOUR_AUTO || taken->colour > PH_COLOUR_ALWAYS)
+        return ph__error_set(error, PH_E_ARGUMENT, "there is no colour option %d", (int)taken->colour);
+    if (!taken->file) {
+        taken->file = stderr;
+        taken->close_file = false;
+    }
+    return PH_OK;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Bytes on their way to a sink's file, and how values look in a terminal and in JSON. It never allocates, so
+ * that a trace does not get worse when memory is short, and it does not depend on the process's locale.
+ */
+#ifndef PH_EXPORT_OUT_H
+#define PH_EXPORT_OUT_H
+
+#include <stdio.h>
+
+#include <pinhole/trace.h>
+
+/* Where bytes are put. With a (file) they are written to it whenever (bytes) is full; without one, what does
+ * not fit is left out, at the end and between characters, and (cut) says so. (ascii): characters beyond ASCII
+ * are escaped for a terminal. */
+struct ph__out {
+    FILE *file;
+    char *bytes;
+    size_t capacity;
+    size_t used;
+    bool cut;
+    bool ascii;
+};
+
+/* Adds (size) bytes, which are a whole character or many. */
+void ph__out_add(struct ph__out *out, const void *bytes, size_t size);
+void ph__out_text(struct ph__out *out, const char *text);
+
+/* A decimal number. What a trace has most of, so not by printf. */
+void ph__out_u64(struct ph__out *out, uint64_t number);
+void ph__out_i64(struct ph__out *out, int64_t number);
+
+/* How many of the (length) bytes at (text) are ASCII characters that nothing has to be done for, in a
+ * terminal as in JSON. */
+size_t ph__out_plain(const char *text, size_t length);
+
+/* Adds at most 127 bytes in printf's form. Only for integers and constant text: floats would come out in the
+ * locale's form. */
+void ph__out_format(struct ph__out *out, const char *format, ...) PH_PRINTF(2, 3);
+
+/* Hands what is there to the file. A failure shows in ferror(file). */
+void ph__out_flush(struct ph__out *out);
+
+/* As short as reads back equal, with a point or an exponent; NaN, Infinity and -Infinity. */
+void ph__out_f64(struct ph__out *out, double number);
+
+/* ---- shown.c: for a terminal --------------------------------------------------------------------------- */
+
+/* At most (most) characters of the (length) bytes at (text). Controls, marks that turn text around and bytes
+ * that are not UTF-8 are escaped, as in C or as \u{HEX}; in (quoted) text also quotes and backslashes, so
+ * that it can be told from what was escaped. Returns whether all of it was shown. */
+bool ph__shown_text(struct ph__out *out, const char *text, size_t length, size_t most, bool quoted);
+
+/* `name=value`, a long value cut. */
+void ph__shown_field(struct ph__out *out, const ph_field *field);
+
+/* (value) without a name; (size) and (full_size) as in a ph_field. */
+void ph__shown_value(struct ph__out *out, const ph_value *value, size_t size, size_t full_size);
+
+/* `412 ns`, `21.400 us`, `1.500 s`. Cut off behind the third digit, not rounded. */
+void ph__shown_duration(struct ph__out *out, uint64_t ns);
+
+/* "error", "warn", ... */
+const char *ph__level_name(ph_level level);
+
+/* ---- json.c -------------------------------------------------------------------------------------------- */
+
+/* The (length) bytes at (text) as a JSON string. What is not UTF-8 becomes U+FFFD, and what could drive a
+ * terminal is escaped. */
+void ph__json_text(struct ph__out *out, const char *text, size_t length);
+
+/* (value) as JSON; (size) as in a ph_field. */
+void ph__json_value(struct ph__out *out, const ph_value *value, size_t size);
+
+#endif

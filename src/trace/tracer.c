@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The tracer: its life, its filter and sinks, and the worker that looks at every stream a few hundred times a
+ * second. No call wakes the worker unless its queue is half full: a futex wake costs as much as a hundred
+ * records.
+ */
+#include "trace/tracer.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/process.h"
+
+#define POLL_DEFAULT_MS 2u
+#define IDLE_LOOKS 100u /* looks without anything new, after which the worker looks less often */
+#define IDLE_FACTOR 10u
+
+void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more) {
+    /* All of it is counts. */
+    uint64_t *to = (uint64_t *)stats;
+    const uint64_t *from = (const uint64_t *)more;
+
+    for (size_t i = 0; i < sizeof *stats / sizeof *to; i++)
+        to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+_Static_assert(sizeof(ph_trace_stats) % sizeof(uint64_t) == 0, "ph__trace_stats_add");
+
+/* ---- sinks --------------------------------------------------------------------------------------------- */
+
+/* Each calls one function of every sink; all are called with the tracer's lock held. */
+
+static void to_sinks_span(void *context, const ph_trace_span *span) {
+    const ph_tracer *tracer = context;
+
+    for (size_t i = 0; i < tracer->sinks.count; i++)
+        if (tracer->sinks.list[i].span)
+            tracer->sinks.list[i].span(tracer->sinks.list[i].context, span);
+}
+
+static void to_sinks_event(void *context, const ph_trace_event *event) {
+    const ph_tracer *tracer = context;
+
+    for (size_t i = 0; i < tracer->sinks.count; i++)
+        if (tracer->sinks.list[i].event)
+            tracer->sinks.list[i].event(tracer->sinks.list[i].context, event);
+}
+
+static void to_sinks_counter(void *context, const ph_trace_counter *counter) {
+    const ph_tracer *tracer = context;
+
+    for (size_t i = 0; i < tracer->sinks.count; i++)
+        if (tracer->sinks.list[i].counter)
+            tracer->sinks.list[i].counter(tracer->sinks.list[i].context, counter);
+}
+
+static void flush_sinks(ph_tracer *tracer) {
+    for (size_t i = 0; i < tracer->sinks.count; i++)
+        if (tracer->sinks.list[i].flush)
+            tracer->sinks.list[i].flush(tracer->sinks.list[i].context);
+}
+
+static void close_sink(const ph_sink *sink) {
+    if (sink->close)
+        sink->close(sink->context);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------------- */
+
+void ph__tracer_add(ph_tracer *tracer, struct ph__stream *stream) {
+    pthread_mutex_lock(&tracer->lock);
+    tracer->started = true;
+    stream->next = tracer->streams;
+    if (stream->next)
+        stream->next->previous = stream;
+    tracer->streams = stream;
+    ph__lock_take(&stream->lock);
+    ph__stream_filter(stream, &tracer->filter);
+    ph__lock_give(&stream->lock);
+    pthread_mutex_unlock(&tracer->lock);
+}
+
+static bool tree_make(struct ph__stream *stream) {
+    ph_tracer *tracer = stream->tracer;
+    const struct ph__stream_options *from = &stream->options;
+    const struct ph__tree_options options = {
+        .sandbox = stream->number,
+        .sites = from->sites,
+        .site_count = from->site_count,
+        .exports = from->exports,
+        .export_count = from->export_count,
+        .program = from->program,
+        .symbol = from->symbol,
+        .symbol_context = from->symbol_context,
+        .tsc_offset = stream->view.tsc_offset,
+        .call_records =
+            from->config->trace_call_records ? from->config->trace_call_records : PH__CALL_RECORDS_DEFAULT,
+        .clock = &tracer->clock,
+        .tsc_khz = stream->view.tsc_khz,
+        .tsc_varies = !ph__trace_clock_is_invariant(),
+        .stats = &stream->consumed,
+        .output = {tracer, to_sinks_span, to_sinks_event, to_sinks_counter},
+    };
+
+    stream->tree = ph__tree_create(&options);
+    return stream->tree != NULL;
+}
+
+/* Whether (count) is one to speak of: the first, and every tenfold. */
+static bool is_power_of_ten(uint64_t count) {
+    while (count >= 10 && count % 10 == 0)
+        count /= 10;
+    return count == 1;
+}
+
+/* Says that a guest writes nonsense, at a rate that it cannot raise. */
+static void complain(struct ph__stream *stream, uint64_t before) {
+    ph_tracer *tracer = stream->tracer;
+    char line[160];
+
+    for (uint64_t count = before + 1; count <= stream->consumed.malformed; count++) {
+        tracer->malformed_reported++;
+        if (!tracer->diagnostics || !is_power_of_ten(tracer->malformed_reported))
+            continue;
+        snprintf(line, sizeof line,
+                 "sandbox %llu: its guest wrote trace records that make no sense (%llu such from all)",
+                 (unsigned long long)stream->number, (unsigned long long)tracer->malformed_reported);
+        tracer->diagnostics(tracer->diagnostics_context, line);
+    }
+}
+
+bool ph__stream_consume(struct ph__stream *stream) {
+    ph_tracer *tracer = stream->tracer;
+    const struct ph__batch *batch;
+    bool any = false;
+
+    if (!atomic_load(&stream->known) || (!stream->tree && !tree_make(stream)))
+        return false;
+    uint64_t malformed = stream->consumed.malformed;
+    while ((batch = ph__queue_front(&stream->queue)) != NULL) {
+        ph__tree_take(stream->tree, batch, &tracer->filter, tracer->filter_version);
+        ph__queue_drop(&stream->queue, batch);
+        any = true;
+    }
+    complain(stream, malformed);
+    return any;
+}
+
+void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream) {
+    ph__stream_consume(stream);
+    ph__tree_destroy(stream->tree, &tracer->filter);
+    stream->tree = NULL;
+    ph__trace_stats_add(&tracer->closed, &stream->produced);
+    ph__trace_stats_add(&tracer->closed, &stream->consumed);
+    if (stream->next)
+        stream->next->previous = stream->previous;
+    if (stream->previous)
+        stream->previous->next = stream->next;
+    else
+        tracer->streams = stream->next;
+}
+
+/* Looks at every stream once: takes what a running guest has written meanwhile, and decodes what is queued.
+ * A stream whose own thread is at it is passed over. True if there was something. */
+static bool look(ph_tracer *tracer) {
+    bool any = false;
+
+    for (struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
+        if (ph__lock_try(&stream->lock)) {
+            if (stream->attached)
+                ph__ring_take(stream, false);
+            ph__ring_tell_lost(stream, PH__QUEUE_KEPT);
+            ph__lock_give(&stream->lock);
+        }
+        any |= ph__stream_consume(stream);
+    }
+    return any;
+}
+
+/* ---- the worker ---------------------------------------------------------------------------------------- */
+
+static struct timespec deadline(uint64_t ns) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    uint64_t sum = (uint64_t)at.tv_nsec + ns % 1000000000ull;
+    at.tv_sec += (time_t)(ns / 1000000000ull + sum / 1000000000ull);
+    at.tv_nsec = (long)(sum % 1000000000ull);
+    return at;
+}
+
+static void *work(void *context) {
+    ph_tracer *tracer = context;
+    uint32_t idle = 0;
+
+    pthread_mutex_lock(&tracer->lock);
+    while (!tracer->stop) {
+        idle = look(tracer) ? 0 : idle + 1;
+        tracer->looks++;
+        pthread_cond_broadcast(&tracer->done);
+        uint64_t pause_ms = idle > IDLE_LOOKS ? tracer->poll_ms * IDLE_FACTOR : tracer->poll_ms;
+        struct timespec until = deadline(pause_ms * 1000000ull);
+        pthread_cond_timedwait(&tracer->wake, &tracer->lock, &until);
+    }
+    pthread_mutex_unlock(&tracer->lock);
+    return NULL;
+}
+
+void ph__tracer_wake(ph_tracer *tracer) {
+    pthread_cond_signal(&tracer->wake);
+}
+
+/* The worker takes no signal of the program's. */
+static int worker_start(ph_tracer *tracer) {
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int number = pthread_create(&tracer->worker, NULL, work, tracer);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    tracer->has_worker = number == 0;
+    return number;
+}
+
+/* ---- public -------------------------------------------------------------------------------------------- */
+
+static ph_status take_config(const ph_tracer_config *config, ph_tracer *tracer, ph_error *error) {
+    ph_tracer_config taken = PH_TRACER_CONFIG_INIT;
+
+    if (config) {
+        if (config->size < offsetof(ph_tracer_config, synchronous) + sizeof config->synchronous ||
+            config->size > sizeof *config)
+            return ph__error_set(error, PH_E_ARGUMENT,
+                                 "the config's size is not one of this library: use PH_TRACER_CONFIG_INIT");
+        memcpy(&taken, config, config->size);
+    }
+    if (taken.queue > PH__QUEUE_MAX)
+        return ph__error_set(error, PH_E_ARGUMENT,
+                             "a trace queue of %llu bytes is more than the limit of %llu",
+                             (unsigned long long)taken.queue, PH__QUEUE_MAX);
+    tracer->synchronous = taken.synchronous;
+    tracer->queue_size = taken.queue ? taken.queue : PH__QUEUE_DEFAULT;
+    tracer->poll_ms = taken.poll_ms ? taken.poll_ms : POLL_DEFAULT_MS;
+    tracer->diagnostics = taken.diagnostics;
+    tracer->diagnostics_context = taken.diagnostics_context;
+    return ph__filter_parse(taken.filter ? taken.filter : "info", &tracer->filter, error);
+}
+
+static void locks_init(ph_tracer *tracer) {
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&tracer->wake, &monotonic);
+    pthread_cond_init(&tracer->done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&tracer->lock, NULL);
+}
+
+ph_status ph_tracer_create(const ph_tracer_config *config, ph_tracer **result, ph_error *error) {
+    if (!result)
+        return ph__error_set(error, PH_E_ARGUMENT, "a place for the tracer is needed");
+    *result = NULL;
+    ph_status status = ph__process_init(error);
+    if (status != PH_OK)
+        return status;
+    ph_tracer *tracer = calloc(1, sizeof *tracer);
+    if (!tracer)
+        return ph__error_set(error, PH_E_MEMORY, "no memory for a tracer");
+    tracer->owner = ph__process_id();
+    locks_init(tracer);
+    status = take_config(config, tracer, error);
+    if (status == PH_OK && !tracer->synchronous) {
+        int number = worker_start(tracer);
+        if (number != 0)
+            status = ph__error_set_system(error, PH_E_SYSTEM, number, "starting the tracer's thread failed");
+    }
+    if (status != PH_OK) {
+        ph_tracer_destroy(tracer);
+        return status;
+    }
+    *result = tracer;
+    return PH_OK;
+}
+
+static void worker_stop(ph_tracer *tracer) {
+    if (!tracer->has_worker)
+        return;
+    pthread_mutex_lock(&tracer->lock);
+    tracer->stop = true;
+    pthread_cond_signal(&tracer->wake);
+    pthread_mutex_unlock(&tracer->lock);
+    pthread_join(tracer->worker, NULL);
+}
+
+void ph_tracer_destroy(ph_tracer *tracer) {
+    if (!tracer)
+        return;
+    /* In a child there is no worker, a lock may be held for ever, and what the sinks have not written yet is
+     * the parent's to write. */
+    if (tracer->owner == ph__process_id()) {
+        worker_stop(tracer);
+        flush_sinks(tracer);
+        for (size_t i = 0; i < tracer->sinks.count; i++)
+            close_sink(&tracer->sinks.list[i]);
+        pthread_cond_destroy(&tracer->wake);
+        pthread_cond_destroy(&tracer->done);
+        pthread_mutex_destroy(&tracer->lock);
+    }
+    free(tracer->sinks.list);
+    ph__filter_free(&tracer->filter);
+    free(tracer);
+}
+
+static ph_status sink_add(ph_tracer *tracer, const ph_sink *sink, ph_error *error) {
+    if (tracer->started)
+        return ph__error_set(error, PH_E_STATE, "sinks are added before the first sandbox is made");
+    ph_sink *list = realloc(tracer->sinks.list, (tracer->sinks.count + 1) * sizeof *list);
+    if (!list)
+        return ph__error_set(error, PH_E_MEMORY, "no memory for a sink");
+    list[tracer->sinks.count++] = *sink;
+    tracer->sinks.list = list;
+    return PH_OK;
+}
+
+ph_status ph_tracer_add_sink(ph_tracer *tracer, const ph_sink *sink, ph_error *error) {
+    const ph_sink none = PH_SINK_INIT;
+    ph_sink taken = none;
+
+    if (!tracer || !sink || sink->size < offsetof(ph_sink, close) + sizeof sink->close ||
+        sink->size > sizeof *sink)
+        return ph__error_set(error, PH_E_ARGUMENT, "a tracer and a sink from PH_SINK_INIT are needed");
+    memcpy(&taken, sink, sink->size);
+    ph_status status;
+    if (tracer->owner == ph__process_id()) {
+        pthread_mutex_lock(&tracer->lock);
+        status = sink_add(tracer, &taken, error);
+        pthread_mutex_unlock(&tracer->lock);
+    } else {
+        status = ph__error_set(error, PH_E_FORKED, "the tracer was made before fork()");
+    }
+    if (status != PH_OK)
+        close_sink(&taken);
+    return status;
+}
+
+ph_status ph_tracer_set_filter(ph_tracer *tracer, const char *filter, ph_error *error) {
+    struct ph__filter parsed;
+
+    if (!tracer || !filter)
+        return ph__error_set(error, PH_E_ARGUMENT, "a tracer and a filter are needed");
+    if (tracer->owner != ph__process_id())
+        return ph__error_set(error, PH_E_FORKED, "the tracer was made before fork()");
+    ph_status status = ph__filter_parse(filter, &parsed, error);
+    if (status != PH_OK)
+        return status;
+    pthread_mutex_lock(&tracer->lock);
+    struct ph__filter old = tracer->filter;
+    tracer->filter = parsed;
+    tracer->filter_version++;
+    for (struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
+        ph__lock_take(&stream->lock);
+        ph__stream_filter(stream, &tracer->filter);
+        ph__lock_give(&stream->lock);
+    }
+    pthread_mutex_unlock(&tracer->lock);
+    ph__filter_free(&old);
+    return PH_OK;
+}
+
+/* Waits until the worker has looked at everything once more. */
+static ph_status wait_for_look(ph_tracer *tracer, uint64_t timeout_ns) {
+    struct timespec until = deadline(timeout_ns);
+    /* The look under way may have passed the stream that matters, and the next may find its queue full and
+     * only empty it. */
+    uint64_t wanted = tracer->looks + 3;
+
+    while (tracer->looks < wanted) {
+        pthread_cond_signal(&tracer->wake);
+        if (timeout_ns == 0)
+            pthread_cond_wait(&tracer->done, &tracer->lock);
+        else if (pthread_cond_timedwait(&tracer->done, &tracer->lock, &until) != 0)
+            return PH_E_TIMED_OUT;
+    }
+    return PH_OK;
+}
+
+ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns) {
+    ph_status status = PH_OK;
+
+    if (!tracer)
+        return PH_E_ARGUMENT;
+    if (tracer->owner != ph__process_id())
+        return PH_E_FORKED;
+    pthread_mutex_lock(&tracer->lock);
+    if (tracer->synchronous) {
+        look(tracer);
+        look(tracer);
+    } else {
+        status = wait_for_look(tracer, timeout_ns);
+    }
+    if (status == PH_OK)
+        flush_sinks(tracer);
+    pthread_mutex_unlock(&tracer->lock);
+    return status;
+}
+
+void ph_tracer_stats(ph_tracer *tracer, ph_trace_stats *stats) {
+    *stats = (ph_trace_stats){0};
+    if (!tracer || tracer->owner != ph__process_id())
+        return;
+    pthread_mutex_lock(&tracer->lock);
+    *stats = tracer->closed;
+    for (const struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
+        ph__trace_stats_add(stats, &stream->produced);
+        ph__trace_stats_add(stats, &stream->consumed);
+    }
+    pthread_mutex_unlock(&tracer->lock);
+}

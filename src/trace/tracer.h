@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * A tracer's inside, for the files of this folder: its streams, its filter, its sinks and its worker.
+ *
+ * Locks: the tracer's protects everything in it and every tree; a stream's protects its ring and the
+ * producing end of its queue. Whoever holds a stream's lock may not take the tracer's.
+ */
+#ifndef PH_TRACE_TRACER_H
+#define PH_TRACE_TRACER_H
+
+#include <pthread.h>
+
+#include "trace/lock.h"
+#include "trace/queue.h"
+#include "trace/stream.h"
+#include "trace/tree.h"
+
+#define PH__QUEUE_DEFAULT (1ull << 20)
+#define PH__QUEUE_MAX (1ull << 30)
+/* Room in a queue that only ends of spans may use: each has at most a head and an error's message, and four
+ * spans of the host can be open at once. */
+#define PH__QUEUE_KEPT (8ull << 10)
+#define PH__CALL_BYTES_DEFAULT (64ull << 20)
+#define PH__CALL_RECORDS_DEFAULT 1000000ull
+#define PH__ARGUMENT_MAX 256u /* bytes of one string among a call's arguments that are kept */
+
+/* What has been lost of a ring since the queue was told last. */
+struct ph__lost {
+    uint64_t records;
+    uint64_t bytes;
+    bool any;
+};
+#define PH__LOSSES (PH__LOSS_RING + 1)
+
+struct ph__stream {
+    ph_tracer *tracer;
+    struct ph__stream *next, *previous; /* the tracer's list; under its lock */
+    uint64_t owner;                     /* ph__process_id */
+    struct ph__stream_options options;
+    uint64_t number;
+    uint64_t call_bytes_max, sandbox_bytes_max;
+
+    /* Under (lock): */
+    struct ph__lock lock;
+    bool synchronous; /* the tracer's and the configuration's, near at hand */
+    ph_trace_policy policy;
+    uint64_t last_tsc; /* of the last batch of records */
+    bool attached;
+    struct ph__ring_view view;
+    uint64_t tail;         /* the truth behind view.control->tail */
+    uint64_t flight_start; /* policy `flight`: where the call's records begin */
+    uint64_t call_bytes, sandbox_bytes;
+    uint64_t ring_dropped;            /* the guest's count of drops, as it was told last */
+    struct ph__lost lost[PH__LOSSES]; /* by enum ph__loss */
+    bool any_lost;
+    ph_trace_stats produced;
+    struct ph__queue queue;
+    uint32_t open;     /* spans of the host whose begin is in the queue, or was */
+    uint32_t left_out; /* open ones for which it had no room */
+
+    /* Whether calls carry their arguments: the filter's highest level is debug or more. */
+    atomic_bool arguments;
+    /* The tree may be made: the counter's frequency is known, or never will be. */
+    atomic_bool known;
+
+    /* Under the tracer's lock: */
+    struct ph__tree *tree;
+    ph_trace_stats consumed;
+};
+
+struct ph__sinks {
+    ph_sink *list;
+    size_t count;
+};
+
+struct ph_tracer {
+    uint64_t owner;
+    ph_diagnostics_fn diagnostics;
+    void *diagnostics_context;
+    uint64_t queue_size;
+    uint32_t poll_ms;
+    bool synchronous;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* the worker waits on it */
+    pthread_cond_t done; /* those who wait for the worker do */
+    bool stop;
+    bool started;   /* a stream was opened: no more sinks */
+    uint64_t looks; /* of the worker at all streams, finished */
+    pthread_t worker;
+    bool has_worker;
+
+    struct ph__filter filter;
+    uint64_t filter_version;
+    struct ph__sinks sinks;
+    struct ph__trace_clock clock;
+    struct ph__stream *streams;
+    ph_trace_stats closed; /* of streams that are gone */
+    uint64_t malformed_reported;
+};
+
+/* tracer.c. All with the tracer's lock held but ph__tracer_add. */
+
+/* Puts (stream) on the list. */
+void ph__tracer_add(ph_tracer *tracer, struct ph__stream *stream);
+/* Decodes all that is queued of (stream), and makes its tree when that is due. True if there was something.
+ */
+bool ph__stream_consume(struct ph__stream *stream);
+/* Delivers all that is left of (stream), frees its tree and takes it off the list. */
+void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream);
+/* Asks the worker to look now. Without the lock too. */
+void ph__tracer_wake(ph_tracer *tracer);
+
+/* stream.c. Puts (filter) into the guest's words, with both locks held. */
+void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filter);
+
+/* Adds each count of (more) to (stats). */
+void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more);
+
+/* ring.c. With the stream's lock held. Copies what is new in the ring to the queue. False when the queue
+ * has no room for it, and then nothing has changed. */
+bool ph__ring_take(struct ph__stream *stream, bool bad_end);
+/* Says in the queue what has been lost until now, where that leaves (kept) bytes free. False when it has no
+ * room for all of it: it is told later. */
+bool ph__ring_tell_lost(struct ph__stream *stream, uint64_t kept);
+/* Gives what is new in the ring up. */
+void ph__ring_give_up(struct ph__stream *stream, enum ph__loss cause);
+/* Counts records that the guest itself has dropped since the last time. */
+void ph__ring_report_dropped(struct ph__stream *stream);
+
+#endif
