@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <x86intrin.h>
 
 void bench_fail(const char *format, ...) {
     va_list arguments;
@@ -49,6 +50,22 @@ uint64_t bench_now_ns(void) {
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#define CALIBRATION_NS 20000000u
+
+double bench_cycles_ns(uint64_t cycles) {
+    static double ns_per_cycle;
+
+    if (ns_per_cycle == 0) {
+        uint64_t start_ns = bench_now_ns();
+        uint64_t start = __rdtsc();
+        uint64_t now_ns = start_ns;
+        while (now_ns - start_ns < CALIBRATION_NS)
+            now_ns = bench_now_ns();
+        ns_per_cycle = (double)(now_ns - start_ns) / (double)(__rdtsc() - start);
+    }
+    return (double)cycles * ns_per_cycle;
 }
 
 static int compare(const void *left, const void *right) {

@@ -32,11 +32,19 @@ struct bench_report;
 void bench_call(const struct bench_paths *paths, struct bench_report *report);
 void bench_create(const struct bench_paths *paths, struct bench_report *report);
 void bench_compute(const struct bench_paths *paths, struct bench_report *report);
+void bench_trace(const struct bench_paths *paths, struct bench_report *report);
+void bench_trace_drain(const struct bench_paths *paths, struct bench_report *report);
+void bench_trace_decode(const struct bench_paths *paths, struct bench_report *report);
+void bench_trace_policy(const struct bench_paths *paths, struct bench_report *report);
+void bench_trace_lttng(const struct bench_paths *paths, struct bench_report *report);
 
 /* ---- measuring ----------------------------------------------------------------------------------------- */
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t bench_now_ns(void);
+
+/* (cycles) of the time-stamp counter as nanoseconds. The first turn takes 20 ms to see how fast it counts. */
+double bench_cycles_ns(uint64_t cycles);
 
 /* Nanoseconds of processor time that this thread has had, its vCPU included. For bench_subject. */
 uint64_t bench_processor_ns(void *context);
@@ -80,6 +88,23 @@ void bench_report_ratio(struct bench_report *report, const char *key, const stru
 /* Reports how many microseconds (subject) takes more than its floor, under (key). */
 void bench_report_added(struct bench_report *report, const char *key, const struct bench_subject *subject,
                         struct bench_floor floor, double reach);
+
+/* What a number should be beside its reach. */
+enum bench_goal { BENCH_AT_MOST, BENCH_AT_LEAST, BENCH_NO_GOAL };
+
+/* A number that is neither of the two above. */
+struct bench_number {
+    const char *key;
+    const char *unit;
+    double *values; /* one a round, (count) of them, of which there is at least one; they are sorted */
+    size_t count;
+    double floor_us; /* 0: it has none */
+    double reach;
+    enum bench_goal goal;
+};
+
+/* Reports median, smallest and largest of (number)'s values. */
+void bench_report_number(struct bench_report *report, const struct bench_number *number);
 
 /* Adds a line to the table (table): what it is, and the median, smallest and largest of (count) numbers at
  * (values), which are sorted. */

@@ -40,7 +40,7 @@ static void measure(const struct bench_paths *paths, struct bench_report *report
     ph_error error;
 
     snprintf(path, sizeof path, "%s/%s", paths->bench_guests, guest);
-    struct floor_native *native = floor_native_new(path);
+    struct floor_native *native = floor_native_new(path, NULL);
     config.memory = 256ull << 20;
     bench_check(ph_sandbox_create(image, &config, &work.sandbox, &error), "a sandbox", &error);
     bench_check(ph_sandbox_start(work.sandbox), "starting", ph_sandbox_error(work.sandbox));

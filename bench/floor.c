@@ -24,6 +24,14 @@
  *   1. a byte into its standard input
  *   2. its work
  *   3. eight bytes out of its standard output: what the work came to
+ *
+ * A record, the floor of trace.*: it has to be in the guest, so guests/trace.c has it (floor_records).
+ *   1. a check that 16 more bytes fit below a limit in memory
+ *   2. `rdtsc`
+ *   3. a store of a number and the time
+ *
+ * Copying, the floor of trace.drain_ratio: `memcpy` of as many bytes, from the same addresses, to memory as
+ * large as where the library puts them.
  */
 #include "floor.h"
 
@@ -310,10 +318,10 @@ struct floor_native {
     uint64_t result;
 };
 
-struct floor_native *floor_native_new(const char *path) {
+struct floor_native *floor_native_new(const char *path, char **environment) {
     struct floor_native *native = calloc(1, sizeof *native);
     char *arguments[] = {(char *)path, NULL};
-    char *environment[] = {NULL};
+    char *none[] = {NULL};
     posix_spawn_file_actions_t actions;
     int input[2], output[2];
 
@@ -324,7 +332,8 @@ struct floor_native *floor_native_new(const char *path) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-    int number = posix_spawn(&native->process, path, &actions, NULL, arguments, environment);
+    int number =
+        posix_spawn(&native->process, path, &actions, NULL, arguments, environment ? environment : none);
     if (number != 0)
         bench_fail("%s: %s", path, strerror(number));
     posix_spawn_file_actions_destroy(&actions);
@@ -364,4 +373,19 @@ uint64_t floor_native_processor_ns(void *context) {
 
 uint64_t floor_native_result(const struct floor_native *native) {
     return native->result;
+}
+
+/* ---- copying ------------------------------------------------------------------------------------------- */
+
+uint64_t floor_copy(void *context) {
+    struct floor_copying *copying = context;
+    uint64_t start = bench_now_ns();
+
+    for (size_t i = 0; i < copying->times; i++) {
+        memcpy(copying->to + copying->position % copying->to_size,
+               copying->from + copying->position % copying->from_size, copying->size);
+        copying->position += copying->size;
+        __asm__ volatile("" ::: "memory");
+    }
+    return bench_now_ns() - start;
 }

@@ -45,8 +45,8 @@ void floor_create_report(struct floor_create *create, struct bench_report *repor
 /* The same program that a guest runs, as a native process: it does its work each time that it is asked. */
 struct floor_native;
 
-/* Starts the static program at (path). */
-struct floor_native *floor_native_new(const char *path);
+/* Starts the program at (path) with (environment), NULL for an empty one. */
+struct floor_native *floor_native_new(const char *path, char **environment);
 void floor_native_free(struct floor_native *native);
 
 /* Has it do its work once. For bench_subject; (context) is a struct floor_native. */
@@ -57,5 +57,18 @@ uint64_t floor_native_processor_ns(void *context);
 
 /* What the work came to. */
 uint64_t floor_native_result(const struct floor_native *native);
+
+/* Copies of (size) bytes, a divisor of both other sizes, (times) in a row, each behind the last. */
+struct floor_copying {
+    uint8_t *to;
+    const uint8_t *from;
+    size_t to_size, from_size;
+    size_t size;
+    size_t times;
+    size_t position;
+};
+
+/* Copies. For bench_subject; (context) is a struct floor_copying. */
+uint64_t floor_copy(void *context);
 
 #endif

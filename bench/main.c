@@ -17,6 +17,11 @@ static const struct {
     {"call", bench_call},
     {"create", bench_create},
     {"compute", bench_compute},
+    {"trace", bench_trace},
+    {"trace-drain", bench_trace_drain},
+    {"trace-decode", bench_trace_decode},
+    {"trace-policy", bench_trace_policy},
+    {"trace-lttng", bench_trace_lttng},
 };
 
 #define QUESTION_COUNT (sizeof questions / sizeof questions[0])
@@ -28,6 +33,12 @@ static _Noreturn void usage(void) {
         fprintf(stderr, " %s", questions[i].name);
     fputc('\n', stderr);
     exit(2);
+}
+
+/* Whether (only) is (name), or its first part: `trace` is `trace-drain` too. */
+static bool is_asked(const char *name, const char *only) {
+    size_t length = strlen(only);
+    return strncmp(name, only, length) == 0 && (name[length] == '\0' || name[length] == '-');
 }
 
 int main(int argc, char **argv) {
@@ -58,7 +69,7 @@ int main(int argc, char **argv) {
     struct bench_report *report = bench_report_new();
     size_t run = 0;
     for (size_t i = 0; i < QUESTION_COUNT; i++) {
-        if (only && strcmp(only, questions[i].name) != 0)
+        if (only && !is_asked(questions[i].name, only))
             continue;
         fprintf(stderr, "bench: %s\n", questions[i].name);
         questions[i].run(&paths, report);

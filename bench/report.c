@@ -17,6 +17,7 @@ struct number {
     double value, min, max;
     double floor_us;
     double reach;
+    enum bench_goal goal;
 };
 
 struct row {
@@ -47,20 +48,39 @@ void bench_report_free(struct bench_report *report) {
     free(report);
 }
 
-/* Adds (number), whose key, unit and reach are set: value, min and max from the numbers at (values), one a
- * round. */
-static void add_number(struct bench_report *report, struct number number, struct bench_floor floor,
-                       double *values) {
-    size_t rounds = floor.subject->rounds;
+void bench_report_number(struct bench_report *report, const struct bench_number *number) {
+    struct number reported = {
+        .key = number->key,
+        .unit = number->unit,
+        .value = bench_median(number->values, number->count),
+        .floor_us = number->floor_us,
+        .reach = number->reach,
+        .goal = number->goal,
+    };
 
-    number.value = bench_median(values, rounds);
-    number.min = values[0];
-    number.max = values[rounds - 1];
-    memcpy(values, floor.subject->wall, rounds * sizeof *values);
-    number.floor_us = floor.times * bench_median(values, rounds) / 1000;
-    if (!isfinite(number.value) || report->number_count == NUMBERS_MAX)
-        bench_fail("%s came to nothing that can be reported", number.key);
-    report->numbers[report->number_count++] = number;
+    reported.min = number->values[0];
+    reported.max = number->values[number->count - 1];
+    if (!isfinite(reported.value) || report->number_count == NUMBERS_MAX)
+        bench_fail("%s came to nothing that can be reported", number->key);
+    report->numbers[report->number_count++] = reported;
+}
+
+/* Reports the numbers at (values), one a round of (floor). */
+static void compared(struct bench_report *report, const char *key, const char *unit, double *values,
+                     struct bench_floor floor, double reach) {
+    size_t rounds = floor.subject->rounds;
+    double *floors = bench_numbers(rounds);
+
+    memcpy(floors, floor.subject->wall, rounds * sizeof *floors);
+    bench_report_number(report, &(struct bench_number){
+                                    .key = key,
+                                    .unit = unit,
+                                    .values = values,
+                                    .count = rounds,
+                                    .floor_us = floor.times * bench_median(floors, rounds) / 1000,
+                                    .reach = reach,
+                                });
+    free(floors);
 }
 
 void bench_report_ratio(struct bench_report *report, const char *key, const struct bench_subject *subject,
@@ -69,7 +89,7 @@ void bench_report_ratio(struct bench_report *report, const char *key, const stru
 
     for (size_t i = 0; i < subject->rounds; i++)
         values[i] = subject->wall[i] / (floor.times * floor.subject->wall[i]);
-    add_number(report, (struct number){.key = key, .unit = "ratio", .reach = reach}, floor, values);
+    compared(report, key, "ratio", values, floor, reach);
     if (subject->processor && floor.subject->processor) {
         for (size_t i = 0; i < subject->rounds; i++)
             values[i] = subject->processor[i] / (floor.times * floor.subject->processor[i]);
@@ -84,7 +104,7 @@ void bench_report_added(struct bench_report *report, const char *key, const stru
 
     for (size_t i = 0; i < subject->rounds; i++)
         values[i] = (subject->wall[i] - floor.times * floor.subject->wall[i]) / 1000;
-    add_number(report, (struct number){.key = key, .unit = "us", .reach = reach}, floor, values);
+    compared(report, key, "us", values, floor, reach);
     free(values);
 }
 
@@ -111,17 +131,24 @@ static void print_table(const struct bench_report *report, const char *table) {
     for (size_t i = 0; i < report->row_count; i++) {
         const struct row *row = &report->rows[i];
         if (strcmp(row->table, table) == 0)
-            printf("  %-38s %10.3f %10.3f %10.3f %s\n", row->what, row->value, row->min, row->max, row->unit);
+            printf("  %-46s %10.3f %10.3f %10.3f %s\n", row->what, row->value, row->min, row->max, row->unit);
     }
 }
 
+static const char *verdict(const struct number *number) {
+    if (number->goal == BENCH_NO_GOAL)
+        return "";
+    if (number->goal == BENCH_AT_LEAST)
+        return number->value >= number->reach ? "reached" : "below";
+    return number->value <= number->reach ? "reached" : "above";
+}
+
 void bench_report_print(const struct bench_report *report) {
-    printf("%-26s %10s %10s %10s %-6s %12s %8s\n", "", "median", "min", "max", "", "floor", "reach");
+    printf("%-28s %10s %10s %10s %-6s %12s %8s\n", "", "median", "min", "max", "", "floor", "reach");
     for (size_t i = 0; i < report->number_count; i++) {
         const struct number *number = &report->numbers[i];
-        printf("%-26s %10.3f %10.3f %10.3f %-6s %9.1f us %8.2f  %s\n", number->key, number->value,
-               number->min, number->max, number->unit, number->floor_us, number->reach,
-               number->value <= number->reach ? "reached" : "above");
+        printf("%-28s %10.3f %10.3f %10.3f %-6s %9.1f us %8.2f  %s\n", number->key, number->value,
+               number->min, number->max, number->unit, number->floor_us, number->reach, verdict(number));
     }
     for (size_t i = 0; i < report->row_count; i++)
         if (starts_table(report, i))
@@ -146,6 +173,8 @@ static void write_table(const struct bench_report *report, const char *table, FI
 }
 
 void bench_report_write(const struct bench_report *report, const char *path) {
+    static const char *const goals[] = {
+        [BENCH_AT_MOST] = "at most", [BENCH_AT_LEAST] = "at least", [BENCH_NO_GOAL] = "none"};
     FILE *file = fopen(path, "we");
 
     if (!file)
@@ -156,9 +185,9 @@ void bench_report_write(const struct bench_report *report, const char *path) {
         fprintf(
             file,
             "  \"%s\": {\"value\": %.6g, \"min\": %.6g, \"max\": %.6g, \"unit\": \"%s\", \"floor\": %.6g, "
-            "\"reach\": %.6g},\n",
+            "\"reach\": %.6g, \"goal\": \"%s\"},\n",
             number->key, number->value, number->min, number->max, number->unit, number->floor_us,
-            number->reach);
+            number->reach, goals[number->goal]);
     }
     const char *separator = "\n";
     fputs("  \"tables\": {", file);

@@ -13,7 +13,7 @@ struct bench_report *bench_report_new(void);
 void bench_report_print(const struct bench_report *report);
 
 /* Writes the JSON file at (path): one object, key -> value, min, max, unit, floor (the median of the floor,
- * in microseconds) and reach; and under "tables" the tables. */
+ * in microseconds), reach and goal; and under "tables" the tables. */
 void bench_report_write(const struct bench_report *report, const char *path);
 
 void bench_report_free(struct bench_report *report);
