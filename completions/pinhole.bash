@@ -11,6 +11,16 @@ _pinhole() {
     fi
     COMPREPLY=()
 
+    # Bash splits --option=value and FORMAT:PATH into three words. A sign that is the last word has nothing behind it
+    # yet; the option before an equals sign is the one whose value this is.
+    if [[ $current == '=' && $previous == --* ]]; then
+        current=
+    elif [[ $previous == '=' ]] && ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[COMP_CWORD - 2]} == --* ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == ':' ]]; then
+        current=
+    fi
+
     # The words so far: the subcommand, and what stands behind its options. An option whose value is a word of its
     # own takes that word along.
     local subcommand='' file='' operands=0 index word skip=0
@@ -18,7 +28,7 @@ _pinhole() {
         word=${COMP_WORDS[index]}
         if ((skip)); then
             skip=0
-            # Bash splits --option=value into three words.
+            # --option=value
             if [[ $word == '=' ]]; then
                 skip=1
             fi

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Makes a man page from a public header: `header-to-man.py HEADER PAGE VERSION`, run by docs/meson.build. The header's
-# first /** comment is the description; each later one, and the declaration below it, becomes an entry. In a
-# comment an empty line ends a paragraph, "(name)" means the parameter or member of that name, `code` is code,
-# lines that begin with "- " are a list, and lines indented by four or more are shown as they are. A PH_API function
-# without a comment is an error: what is public is documented.
+# Makes a man page from a public header: `header-to-man.py HEADER PAGE VERSION NAME...`, run by docs/meson.build; NAMEs
+# are those of all public headers, whose pages name each other. The header's first /** comment is the description; each
+# later one, and the declaration below it, becomes an entry. In a comment an empty line ends a paragraph, "(name)" means
+# the parameter or member of that name, `code` is code, lines that begin with "- " are a list, and lines indented by
+# four or more are shown as they are. A PH_API function without a comment is an error: what is public is documented.
 
 import os
 import re
@@ -205,7 +205,7 @@ def read_header(text):
 
 
 def main():
-    header, page, version = sys.argv[1:4]
+    header, page, version, *headers = sys.argv[1:]
     with open(header, encoding="utf-8") as file:
         text = file.read()
     description, entries = read_header(text)
@@ -230,7 +230,9 @@ def main():
             lines.append(".SH " + section)
         for entry in chosen:
             lines += entry.roff()
-    lines += [".SH SEE ALSO", ".BR pinhole (1)"]
+    others = sorted(name if name == "pinhole.h" else "pinhole-" + name for name in headers)
+    others = [f".BR {code(name)} (3)" for name in others if name != title]
+    lines += [".SH SEE ALSO"] + [line + "," for line in [".BR pinhole (1)"] + others[:-1]] + others[-1:]
     with open(page, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 

@@ -14,7 +14,7 @@
  *
  * What the host does not ask for costs one load and one branch, and its arguments are not evaluated; natively
  * nothing is ever asked for. A program that defines PH_TRACE_DISABLE before it includes guest.h has none of
- * it.
+ * it. (What -finstrument-functions adds does not depend on that.)
  *
  * Fields are written as ph_KIND("name", value) behind the other arguments, up to 12 of them:
  *
@@ -22,8 +22,10 @@
  *     ph_str("n", const char *)  ph_ptr("n", const void *)  ph_bytes("n", const void *, size_t)
  *
  * Names of spans, events, counters and fields are string literals; that of a field has no ", \, %, {, | or }
- * in it. Strings and bytes are copied at once, at most 1,024 bytes of each and 1,900 of all in one record;
- * NULL is recorded as "(null)". A level is a constant of ph_level.
+ * in it. A compiler's error about `)` or PH__ROW means that a name is none, or that a field is of none of
+ * these kinds. Strings and bytes are copied at once, at most 1,024 bytes of each and 1,900 of all in one
+ * record; NULL is recorded as "(null)". A level is a constant of ph_level, from PH_LEVEL_ERROR to
+ * PH_LEVEL_TRACE.
  *
  * All of it may be used in signal handlers, in static constructors, in inline functions, templates and
  * lambdas, and in functions that are left by longjmp or a C++ exception. It allocates nothing and never
@@ -80,7 +82,7 @@ typedef struct ph_span {
 /**
  * PH_LOG_INFO(format, ...): a line as printf would print it. The format is a literal and stays in the
  * program's file; what is recorded are the values, at most 12, and the host formats them. `*` counts as one.
- * %n, %m and numbered arguments are not supported.
+ * %n, %m, %ls, %lc and numbered arguments are not supported.
  */
 #define PH_LOG_ERROR(...) PH__LOG(PH_LEVEL_ERROR, __VA_ARGS__)
 #define PH_LOG_WARN(...) PH__LOG(PH_LEVEL_WARN, __VA_ARGS__)
@@ -100,7 +102,8 @@ typedef struct ph_span {
 /**
  * PH_ASYNC_BEGIN("name", id, fields...) begins a span that need not nest with others, and may be ended in
  * another function or call: by PH_ASYNC_END with the same name and (id), a uint64_t that the program chooses.
- * Level info.
+ * Level info. Beginning one whose name and (id) are open ends that one as unfinished, and so does the
+ * sandbox's end; an end without a begin is counted and otherwise ignored.
  */
 #define PH_ASYNC_BEGIN(...) PH__ASYNC(ASYNC_BEGIN, PH_LEVEL_INFO, __VA_ARGS__)
 
@@ -241,14 +244,26 @@ PH__TRACE_INLINE ph_value ph__value_bytes(const void *data, size_t size) {
 #define PH__SECOND(...) PH__SECOND_(__VA_ARGS__)
 #define PH__SECOND_(first, second, ...) second
 
+#ifdef __cplusplus
+#define PH__LEVEL_CHECK(level)                                                                               \
+    static_assert((level) >= PH_LEVEL_ERROR && (level) <= PH_LEVEL_TRACE,                                    \
+                  "a level is one of PH_LEVEL_ERROR to PH_LEVEL_TRACE")
+#else
+#define PH__LEVEL_CHECK(level)                                                                               \
+    __extension__ _Static_assert((level) >= PH_LEVEL_ERROR && (level) <= PH_LEVEL_TRACE,                     \
+                                 "a level is one of PH_LEVEL_ERROR to PH_LEVEL_TRACE")
+#endif
+
 #ifndef PH_TRACE_DISABLE
 
 /* Runs what follows when the site is on, with its word in ph__word. __VA_ARGS__: anything, then the fields.
+ * The host refuses a file with a site of another level.
  *
  * The row is struct ph__site_entry of src/abi/trace.h. "?" puts it and what it refers to into the COMDAT
  * group of the function, if it is in one; "R" keeps it through --gc-sections. Beside the fields is a
  * reference that pulls the note out of the archive: without the note the host would not find the table. */
 #define PH__WHEN_ON(kind, level_, name_, ...)                                                                \
+    PH__LEVEL_CHECK(level_);                                                                                 \
     uint64_t ph__word;                                                                                       \
     __asm__ volatile(".pushsection ph_site_words,\"aR?\",@progbits\n"                                        \
                      ".balign 8\n"                                                                           \
@@ -358,6 +373,7 @@ PH__TRACE_INLINE void ph__span_leave(const ph_span *span) {
 
 /* Arguments count as used, and the compiler checks them and drops them. */
 #define PH__WHEN_ON(kind, level, name, ...)                                                                  \
+    PH__LEVEL_CHECK(level);                                                                                  \
     const uint64_t ph__word = sizeof("" name) * 0;                                                           \
     (void)ph__word;                                                                                          \
     if (0)
@@ -423,9 +439,12 @@ PH__TRACE_INLINE void ph__span_end(ph_span span) {
     } while (0)
 #define PH__LOG(level, ...)                                                                                  \
     do {                                                                                                     \
-        PH__WHEN_ON(LOG, level, PH__FIRST(__VA_ARGS__), ~)                                                   \
-        ph__trace_log(ph__word | ph__stack_bits(), __VA_ARGS__);                                             \
+        PH__WHEN_ON(LOG, level, PH__FIRST(__VA_ARGS__), ~) {                                                 \
+            PH__MAP(PH__LOG_AS_NOTHING, PH__NOTHING, , __VA_ARGS__)                                          \
+            ph__trace_log(ph__word | ph__stack_bits(), __VA_ARGS__);                                         \
+        }                                                                                                    \
     } while (0)
+#define PH__LOG_AS_NOTHING(n, value)
 /* clang-format on */
 
 #ifdef __cplusplus

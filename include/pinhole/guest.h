@@ -119,7 +119,7 @@ enum ph_guest_error {
  * in the order in which constructors would. Only ph_serve runs them.
  */
 #define PH_INIT(function)                                                                                    \
-    __attribute__((constructor, used)) static void ph__init_##function(void) {                               \
+    __attribute__((constructor, used, no_instrument_function)) static void ph__init_##function(void) {       \
         static struct ph__init ph__self;                                                                     \
         ph__self.run = function;                                                                             \
         ph__init_add(&ph__self);                                                                             \
@@ -311,15 +311,18 @@ void ph__init_add(struct ph__init *init);
 #define PH__C_TYPES(...) PH__MAP(PH__AS_C_TYPE, PH__COMMA, void, __VA_ARGS__)
 #define PH__PARAMETERS(...) PH__MAP(PH__AS_PARAMETER, PH__COMMA, void, __VA_ARGS__)
 
+/* Functions that the macros make: -finstrument-functions shows those of the program alone. */
+#define PH__OURS __attribute__((no_instrument_function))
+
 #ifdef __cplusplus
 #define PH__EXTERN_C extern "C"
-#define PH__INLINE inline
+#define PH__INLINE PH__OURS inline
 #define PH__END static_assert(sizeof(ph_value) == 24, "part of the ABI")
 /* The conversion to an exact pointer to function is the check. */
 #define PH__CHECK_TYPE(text, function, result, ...)
 #else
 #define PH__EXTERN_C extern
-#define PH__INLINE __attribute__((unused)) static inline
+#define PH__INLINE PH__OURS __attribute__((unused)) static inline
 #define PH__END _Static_assert(sizeof(ph_value) == 24, "part of the ABI")
 /* (function) is the name of a function or a pointer to one. */
 #define PH__CHECK_TYPE(text, function, result, ...)                                                          \
@@ -330,9 +333,10 @@ void ph__init_add(struct ph__init *init);
 #endif
 
 #ifdef __clang__
-#define PH__THUNK_ATTRIBUTES __attribute__((used, noinline, visibility("hidden")))
+#define PH__THUNK_ATTRIBUTES PH__OURS __attribute__((used, noinline, visibility("hidden")))
 #else
-#define PH__THUNK_ATTRIBUTES __attribute__((used, noinline, visibility("hidden"), externally_visible))
+#define PH__THUNK_ATTRIBUTES                                                                                 \
+    PH__OURS __attribute__((used, noinline, visibility("hidden"), externally_visible))
 #endif
 
 /* clang-format off */

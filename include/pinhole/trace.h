@@ -169,12 +169,14 @@ typedef struct ph_tracer_config {
     bool synchronous;
     /** What is recorded, as for ph_tracer_set_filter. Default "info". */
     const char *filter;
-    /** Bytes of records that may wait for the worker, for each sandbox. Default 1 MiB, at least twice the
-     * ring. When they are used up, policy `complete` waits and the others drop and count. */
+    /** Bytes of records that may wait for the worker, for each sandbox: rounded up to a power of two that is
+     * more than twice the ring, at most 1 GiB. Default 1 MiB. When they are used up, policy `complete` waits,
+     * for 10 seconds at the most, and then drops and counts as the others do at once. */
     uint64_t queue;
     /** Milliseconds between two looks of the worker. Default 2; it looks less often while nothing happens. */
     uint32_t poll_ms;
-    /** As ph_config's: one line when a guest's records make no sense, and how often, at a bounded rate. */
+    /** As ph_config's: one line when a guest's records make no sense, and how often, at a bounded rate.
+     * Called as a sink's functions are, and may use as little. */
     ph_diagnostics_fn diagnostics;
     void *diagnostics_context;
 } ph_tracer_config;
@@ -185,7 +187,7 @@ typedef struct ph_tracer_config {
 
 /**
  * Makes a tracer. (config) may be NULL. On success (*tracer) is the caller's, to be destroyed with
- * ph_tracer_destroy. PH_E_ARGUMENT (the filter), PH_E_MEMORY or PH_E_SYSTEM.
+ * ph_tracer_destroy. PH_E_ARGUMENT (the size, the filter or the queue), PH_E_MEMORY or PH_E_SYSTEM.
  */
 PH_API ph_status ph_tracer_create(const ph_tracer_config *config, ph_tracer **tracer, ph_error *error);
 
@@ -197,7 +199,8 @@ PH_API void ph_tracer_destroy(ph_tracer *tracer);
 
 /**
  * Adds (sink), which is copied. Before the first sandbox is made with (tracer): PH_E_STATE after that.
- * Whatever is returned, the sink is the tracer's from here on, and is closed by it.
+ * PH_E_ARGUMENT without a tracer, or for a sink that is not from PH_SINK_INIT; the sink is then still the
+ * caller's. With PH_OK it is the tracer's, and with all else, PH_E_MEMORY among it, it has been closed.
  */
 PH_API ph_status ph_tracer_add_sink(ph_tracer *tracer, const ph_sink *sink, ph_error *error);
 
@@ -207,28 +210,32 @@ PH_API ph_status ph_tracer_add_sink(ph_tracer *tracer, const ph_sink *sink, ph_e
  * (filter) is a comma-separated list of `LEVEL` or `TARGET=LEVEL`; LEVEL is off, error, warn, info, debug or
  * trace. A LEVEL alone is for everything that no TARGET matches; without one it is info. TARGET is a glob (*,
  * ? and [...]) that is compared with the source file (its path as it was compiled, and its last part), the
- * function, and the name of a span, event or counter. Of several that match, the one with the most characters
- * that are no wildcards decides, and of equal ones the last. PH_E_ARGUMENT names what it did not understand.
+ * function, and the name of a span, event or counter; of a system call `brk` also with `syscall brk`, and of
+ * a function `compute` of -finstrument-functions with `compute()`. Of several that match, the one with the
+ * most characters that are no wildcards decides, and of equal ones the last. PH_E_ARGUMENT names what it did
+ * not understand, and nothing changes then, nor with PH_E_MEMORY.
  */
 PH_API ph_status ph_tracer_set_filter(ph_tracer *tracer, const char *filter, ph_error *error);
 
 /**
  * Has everything that was recorded up to now delivered to the sinks, and these flushed. Waits for that at
- * most (timeout_ns), 0 without a limit. PH_E_TIMED_OUT when it took longer; it then goes on by itself.
+ * most (timeout_ns), 0 without a limit; a synchronous tracer does it at once, however long it takes.
+ * PH_E_TIMED_OUT when it took longer; it then goes on by itself. PH_E_ARGUMENT without a tracer.
  */
 PH_API ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns);
 
 /**
  * Counts of a tracer, or of one sandbox, over its life.
  *
- * Every record that a guest has published is one of: (records) that were decoded and, where their level is
- * wanted, delivered; (dropped_queue), no room for it behind the ring; (dropped_budget), beyond a budget;
- * (malformed), no record, as far as they can be told apart. What never became a record: (dropped_ring),
- * policy `drop` found no room, by the guest's own count. (bytes) were copied out of the ring, (lost_bytes)
- * never: overwritten, dropped or nonsense. (filtered) are records whose level is not wanted any more.
- * (unknown_ends) end a span that is not open. (too_deep) are spans more than 4,096 deep, or more than 1,024
- * asynchronous at once, which are left out. (gaps) are places with a loss. (exits) are VM exits that tracing
- * alone has caused.
+ * Every record that a guest has published (policy `flight`: in a call that comes to a bad end) is one of:
+ * (records) that were decoded and, where their level is wanted, delivered; (dropped_queue), no room for it
+ * behind the ring; (dropped_budget), beyond a budget; (malformed), no record, as far as they can be told
+ * apart. With policy `flight` the records of calls that return are counted nowhere. What never became a
+ * record: (dropped_ring), policy `drop` found no room, by the guest's own count. (bytes) were copied out of
+ * the ring, (lost_bytes) never: overwritten, dropped or nonsense. (filtered) are records whose level is not
+ * wanted. (unknown_ends) end a span that is not open. (too_deep) are spans more than 4,096 deep, or more than
+ * 1,024 asynchronous at once, which are left out. (gaps) are places with a loss. (exits) are VM exits that
+ * tracing alone has caused.
  */
 typedef struct ph_trace_stats {
     uint64_t records;

@@ -181,6 +181,7 @@ static void print_result(const struct request *request, const ph_value *result) 
         ph__value_print(stdout, result);
         putchar('\n');
     }
+    ph__check_output();
 }
 
 /* Counts of the calls alone: what start-up took is not theirs. */
@@ -251,6 +252,21 @@ static int prepare(const struct ph__command *command, struct request *request, i
     return status;
 }
 
+/* The guest, and what its values came from: all has been read, but it is the user's. */
+static int spare_files(const struct ph__command *command, const struct request *request, char **words) {
+    int status = ph__tracing_spare(command, &request->trace, request->path);
+
+    for (uint32_t i = 0; i < request->arg_count && status == PH__OPTIONS_GO_ON; i++)
+        if (words[i][0] == '@')
+            status = ph__tracing_spare(command, &request->trace, words[i] + 1);
+    for (size_t i = 0; i < request->hosts.count && status == PH__OPTIONS_GO_ON; i++) {
+        const char *value = strchr(request->hosts.list[i], '=');
+        if (value && value[1] == '@')
+            status = ph__tracing_spare(command, &request->trace, value + 2);
+    }
+    return status;
+}
+
 static void clean_up(struct request *request) {
     for (uint32_t i = 0; i < request->arg_count; i++)
         ph__value_free(&request->args[i]);
@@ -289,7 +305,9 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     status = prepare(command, &request, line->count - 2, line->words + 2);
     if (status != PH__COMMAND_OK)
         goto clean_up;
-    status = ph__tracing_open(command, &request.trace, &request.config);
+    status = spare_files(command, &request, line->words + 2);
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__tracing_open(command, &request.trace, &request.config);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     grow_message_limit(&request);

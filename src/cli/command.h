@@ -61,6 +61,9 @@ int ph__status_of_call(ph_status status);
 /* The exit status of `run` for a run that ended with (error). */
 int ph__status_of_run(const ph_error *error);
 
+/* Right after stdout was written to: remembers why that failed, for ph__finish_output. */
+void ph__check_output(void);
+
 /* Writes out and closes stdout. Complains and returns PH__COMMAND_FAILED when that fails, or has failed
  * before; otherwise returns (status). */
 int ph__finish_output(int status);

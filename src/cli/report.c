@@ -123,10 +123,18 @@ int ph__status_of_run(const ph_error *error) {
     return error->status == PH_E_TIMED_OUT ? PH__COMMAND_TIMED_OUT : PH__COMMAND_BROKEN;
 }
 
+/* Of the first write to stdout that failed. */
+static int output_error;
+
+void ph__check_output(void) {
+    if (ferror(stdout) && !output_error)
+        output_error = errno;
+}
+
 int ph__finish_output(int status) {
     bool failed = ferror(stdout);
 
-    errno = 0;
+    errno = output_error;
     /* The last bytes are written here, and some file systems report a full disk no earlier than at the close.
      */
     if (fclose(stdout) != 0)

@@ -85,7 +85,9 @@ static int run_file(const struct ph__command *command, const char *path, struct 
         ph__complain("%s", error.message);
         return PH__COMMAND_BROKEN;
     }
-    int exit_status = ph__tracing_open(command, &request->trace, &request->config);
+    int exit_status = ph__tracing_spare(command, &request->trace, path);
+    if (exit_status == PH__OPTIONS_GO_ON)
+        exit_status = ph__tracing_open(command, &request->trace, &request->config);
     if (exit_status == PH__OPTIONS_GO_ON)
         exit_status = run_image(image, path, request);
     ph_image_close(image);

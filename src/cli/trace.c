@@ -6,19 +6,21 @@
 #include "cli/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/trace.h"
+#include "base/level.h"
 #include "cli/signals.h"
 #include "export/text.h"
 #include "trace/filter.h"
 
 static const char *const formats[] = {"text", "jsonl"};
-static const char *const levels[] = {"off", "error", "warn", "info", "debug", "trace"};
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -45,6 +47,27 @@ static size_t format_of(const char *output) {
     return find(output, strcspn(output, ":"), formats, COUNT(formats));
 }
 
+/* Whether a trace to (one) would write over what is in (other). Devices keep nothing. */
+static bool is_same_file(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino && !S_ISCHR(one->st_mode);
+}
+
+/* Two paths, of which there need not be a file yet. */
+static bool is_same_path(const char *path, const char *other_path) {
+    struct stat one, other;
+
+    if (stat(path, &one) != 0)
+        return strcmp(path, other_path) == 0;
+    return stat(other_path, &other) == 0 && is_same_file(&one, &other);
+}
+
+static int refuse_same(const struct ph__command *command, const char *path, const char *other_path) {
+    if (strcmp(path, other_path) == 0)
+        return ph__usage_error(command, "two traces cannot go to one file, %s", path);
+    return ph__usage_error(command, "two traces cannot go to one file, which %s and %s are", path,
+                           other_path);
+}
+
 /* Two that would write over each other. */
 static int check_pair(const struct ph__command *command, const char *one, const char *other) {
     const char *path = path_of(one);
@@ -53,8 +76,8 @@ static int check_pair(const struct ph__command *command, const char *one, const 
     if (!path && !other_path)
         return ph__usage_error(command, "only one trace can go to standard error: give %s a path",
                                format_of(one) == format_of(other) ? "one of the two" : other);
-    if (path && other_path && strcmp(path, other_path) == 0)
-        return ph__usage_error(command, "two traces cannot go to one file, %s", path);
+    if (path && other_path && is_same_path(path, other_path))
+        return refuse_same(command, path, other_path);
     return PH__OPTIONS_GO_ON;
 }
 
@@ -66,6 +89,10 @@ static int check_outputs(const struct ph__command *command, const struct ph__wor
                                    outputs->list[i]);
         if (path && !*path)
             return ph__usage_error(command, "--trace %s wants a path behind the colon", outputs->list[i]);
+        if (path && strcmp(path, "-") == 0)
+            return ph__usage_error(
+                command, "--trace %s would make a file of that name: standard output is /dev/stdout",
+                outputs->list[i]);
         for (size_t j = 0; j < i; j++) {
             int status = check_pair(command, outputs->list[j], outputs->list[i]);
             if (status != PH__OPTIONS_GO_ON)
@@ -97,6 +124,15 @@ static int check_filter(const struct ph__command *command, const char *list) {
     return ph__usage_error(command, "--trace-filter: %s", error.message);
 }
 
+/* Sets (*size), to 0 without the option. */
+static int check_ring(const struct ph__command *command, const char *text, uint64_t *size) {
+    *size = 0;
+    if (!text || (ph__size_parse(text, size) && *size >= PH__RING_SIZE_MIN && *size <= PH__RING_SIZE_MAX &&
+                  !(*size & (*size - 1))))
+        return PH__OPTIONS_GO_ON;
+    return ph__usage_error(command, "--trace-ring wants a power of two from 16K to 64M, not '%s'", text);
+}
+
 int ph__tracing_check(const struct ph__command *command, const struct ph__tracing *trace, ph_config *config) {
     int status = check_outputs(command, &trace->outputs);
 
@@ -104,23 +140,35 @@ int ph__tracing_check(const struct ph__command *command, const struct ph__tracin
         return status;
     if (!trace->outputs.count && useless(trace))
         return ph__usage_error(command, "%s does nothing without --trace", useless(trace));
-    if (trace->level && find(trace->level, strlen(trace->level), levels, COUNT(levels)) == COUNT(levels))
-        return ph__usage_error(
-            command, "--trace-level takes off, error, warn, info, debug or trace, not '%s'", trace->level);
+    ph_level level;
+    if (trace->level && !ph__level_find(trace->level, strlen(trace->level), &level))
+        return ph__usage_error(command, "--trace-level takes " PH__LEVELS ", not '%s'", trace->level);
     size_t policy = trace->policy ? find(trace->policy, strlen(trace->policy), policies, COUNT(policies)) : 0;
     if (policy == COUNT(policies))
         return ph__usage_error(command, "--trace-policy takes complete, drop or flight, not '%s'",
                                trace->policy);
-    if (trace->ring && (trace->ring < PH__RING_SIZE_MIN || trace->ring > PH__RING_SIZE_MAX ||
-                        (trace->ring & (trace->ring - 1))))
-        return ph__usage_error(command, "--trace-ring wants a power of two from 16K to 64M");
+    status = check_ring(command, trace->ring, &config->trace_ring);
+    if (status != PH__OPTIONS_GO_ON)
+        return status;
     if (trace->filter) {
         status = check_filter(command, trace->filter);
         if (status != PH__OPTIONS_GO_ON)
             return status;
     }
     config->trace_policy = (ph_trace_policy)policy;
-    config->trace_ring = trace->ring;
+    return PH__OPTIONS_GO_ON;
+}
+
+int ph__tracing_spare(const struct ph__command *command, const struct ph__tracing *trace, const char *path) {
+    struct stat information, other;
+
+    if (stat(path, &information) != 0)
+        return PH__OPTIONS_GO_ON;
+    for (size_t i = 0; i < trace->outputs.count; i++) {
+        const char *output = path_of(trace->outputs.list[i]);
+        if (output && stat(output, &other) == 0 && is_same_file(&information, &other))
+            return ph__usage_error(command, "--trace %s would overwrite %s", trace->outputs.list[i], path);
+    }
     return PH__OPTIONS_GO_ON;
 }
 
@@ -164,18 +212,60 @@ static int make_tracer(const struct ph__command *command, struct ph__tracing *tr
 }
 
 /* Where a trace for stderr is kept: on disk, since it may be large, or else in memory. */
-static FILE *open_unnamed(void) {
+static int open_unnamed(void) {
     FILE *file = tmpfile();
 
-    if (file)
-        return file;
-    int fd = memfd_create("trace", MFD_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    file = fdopen(fd, "w+");
     if (!file)
-        close(fd);
-    return file;
+        return memfd_create("trace", MFD_CLOEXEC);
+    int fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0);
+    fclose(file);
+    return fd;
+}
+
+/* For a stream, as fopencookie(3) has it: what is less than (size) is an error. */
+static ssize_t write_output(void *context, const char *bytes, size_t size) {
+    struct ph__tracing_output *output = context;
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t written = write(output->fd, bytes + done, size - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno != EINTR)
+            break;
+    }
+    if (done < size && !output->error)
+        output->error = errno;
+    return (ssize_t)done;
+}
+
+/* False with errno. */
+static bool open_output(struct ph__tracing_output *output, const char *path) {
+    static const cookie_io_functions_t functions = {.write = write_output};
+
+    *output = (struct ph__tracing_output){.path = path};
+    output->fd =
+        path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666) : open_unnamed();
+    if (output->fd < 0)
+        return false;
+    output->file = fopencookie(output, "w", functions);
+    if (output->file)
+        return true;
+    close(output->fd);
+    errno = ENOMEM;
+    return false;
+}
+
+/* Two paths to a file that was not there before. */
+static int check_opened(const struct ph__command *command, const struct ph__tracing *trace) {
+    const struct ph__tracing_output *last = &trace->files[trace->file_count - 1];
+    struct stat information, other;
+
+    for (const struct ph__tracing_output *output = trace->files; output < last; output++)
+        if (output->path && last->path && fstat(output->fd, &other) == 0 &&
+            fstat(last->fd, &information) == 0 && is_same_file(&information, &other))
+            return refuse_same(command, output->path, last->path);
+    return PH__OPTIONS_GO_ON;
 }
 
 static int add_sink(const struct ph__command *command, struct ph__tracing *trace, const char *output) {
@@ -184,18 +274,19 @@ static int add_sink(const struct ph__command *command, struct ph__tracing *trace
     ph_sink sink = PH_SINK_INIT;
     ph_error error;
 
-    opened->path = path_of(output);
-    opened->file = opened->path ? fopen(opened->path, "we") : open_unnamed();
-    if (!opened->file) {
+    if (!open_output(opened, path_of(output))) {
         ph__complain("%s: %s", opened->path ? opened->path : "a temporary file for the trace",
                      strerror(errno));
         return opened->path ? (int)command->usage_status : broken(command);
     }
     trace->file_count++;
+    int same = check_opened(command, trace);
+    if (same != PH__OPTIONS_GO_ON)
+        return same;
     options.file = opened->file;
-    if (!opened->path)
-        options.colour =
-            ph__text_wants_colour(PH_COLOUR_AUTO, STDERR_FILENO) ? PH_COLOUR_ALWAYS : PH_COLOUR_NEVER;
+    options.colour = ph__text_wants_colour(PH_COLOUR_AUTO, opened->path ? opened->fd : STDERR_FILENO)
+                         ? PH_COLOUR_ALWAYS
+                         : PH_COLOUR_NEVER;
     ph_status status = format_of(output) == 0 ? ph_text_sink_open(&options, &sink, &error)
                                               : ph_jsonl_sink_open(&options, &sink, &error);
     if (status == PH_OK)
@@ -206,13 +297,33 @@ static int add_sink(const struct ph__command *command, struct ph__tracing *trace
     return broken(command);
 }
 
+/* A file that a shell has opened for us: what comes from there, or goes there, would be lost. */
+static int check_standard_streams(const struct ph__command *command, const struct ph__tracing *trace) {
+    static const char *const names[] = {"standard input", "standard output", "standard error"};
+    struct stat information, other;
+
+    for (size_t i = 0; i < trace->outputs.count; i++) {
+        const char *path = path_of(trace->outputs.list[i]);
+        if (!path || stat(path, &information) != 0 || !S_ISREG(information.st_mode))
+            continue;
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+            if (fstat(fd, &other) == 0 && is_same_file(&information, &other))
+                return ph__usage_error(command, "--trace %s would overwrite the file that is %s",
+                                       trace->outputs.list[i], names[fd]);
+    }
+    return PH__OPTIONS_GO_ON;
+}
+
 int ph__tracing_open(const struct ph__command *command, struct ph__tracing *trace, ph_config *config) {
     if (!trace->outputs.count)
         return PH__OPTIONS_GO_ON;
+    int status = check_standard_streams(command, trace);
+    if (status != PH__OPTIONS_GO_ON)
+        return status;
     trace->files = calloc(trace->outputs.count, sizeof *trace->files);
     if (!trace->files)
         return no_memory(command);
-    int status = make_tracer(command, trace);
+    status = make_tracer(command, trace);
     for (size_t i = 0; i < trace->outputs.count && status == PH__OPTIONS_GO_ON; i++)
         status = add_sink(command, trace, trace->outputs.list[i]);
     if (status == PH__OPTIONS_GO_ON)
@@ -222,42 +333,40 @@ int ph__tracing_open(const struct ph__command *command, struct ph__tracing *trac
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Copies what is in (file) to stderr. There is nowhere to say that this failed. */
-static bool pour_out(FILE *file) {
+/* Copies what is in (fd) to stderr. There is nowhere to say that this failed. */
+static bool pour_out(int fd) {
     char bytes[65536];
-    size_t got;
+    off_t from = 0;
+    ssize_t got;
 
-    rewind(file);
-    while ((got = fread(bytes, 1, sizeof bytes, file)) > 0)
-        for (size_t done = 0; done < got;) {
-            ssize_t written = write(STDERR_FILENO, bytes + done, got - done);
+    while ((got = pread(fd, bytes, sizeof bytes, from)) > 0) {
+        from += got;
+        for (ssize_t done = 0; done < got;) {
+            ssize_t written = write(STDERR_FILENO, bytes + done, (size_t)(got - done));
             if (written > 0)
-                done += (size_t)written;
+                done += written;
             else if (errno != EINTR)
                 return false;
         }
-    return !ferror(file);
+    }
+    return got == 0;
 }
 
 /* Whether all of (output) was written. */
 static bool finish_output(struct ph__tracing_output *output) {
-    errno = 0;
-    bool written = fflush(output->file) == 0 && !ferror(output->file);
-    int why = errno;
-
-    /* Also when some of it was lost: the rest may say why the guest failed. */
-    if (!output->path && !pour_out(output->file))
-        written = false;
-    errno = 0;
-    if (fclose(output->file) != 0 && output->path) {
-        written = false;
-        why = errno ? errno : why;
-    }
+    fclose(output->file);
     output->file = NULL;
-    if (!written)
+    /* Also when some of it was lost: the rest may say why the guest failed. */
+    errno = 0;
+    if (!output->path && !pour_out(output->fd) && !output->error)
+        output->error = errno ? errno : EIO;
+    /* Some file systems report a full disk no earlier than here. */
+    if (close(output->fd) != 0 && output->path && !output->error)
+        output->error = errno;
+    if (output->error)
         ph__complain("writing the trace to %s failed: %s", output->path ? output->path : "standard error",
-                     why ? strerror(why) : "an earlier write failed");
-    return written;
+                     strerror(output->error));
+    return !output->error;
 }
 
 int ph__tracing_finish(struct ph__tracing *trace, int status, int failed) {
@@ -273,8 +382,10 @@ int ph__tracing_finish(struct ph__tracing *trace, int status, int failed) {
 
 void ph__tracing_free(struct ph__tracing *trace) {
     ph_tracer_destroy(trace->tracer);
-    for (size_t i = 0; i < trace->file_count; i++)
+    for (size_t i = 0; i < trace->file_count; i++) {
         fclose(trace->files[i].file);
+        close(trace->files[i].fd);
+    }
     free(trace->files);
     ph__words_free(&trace->outputs);
     *trace = (struct ph__tracing){0};

@@ -11,10 +11,13 @@
 
 #include "cli/options.h"
 
-/* One --trace. (path) is NULL for stderr. */
+/* One --trace. (path) is NULL for stderr. (file) writes to (fd), and (error) is the errno of the first write
+ * that failed: the stream itself only knows that one did. */
 struct ph__tracing_output {
     const char *path;
     FILE *file;
+    int fd;
+    int error;
 };
 
 /* Zeroed to begin with. The first part is filled in by PH__TRACING_OPTIONS, the rest by ph__tracing_open. */
@@ -23,7 +26,7 @@ struct ph__tracing {
     const char *level;
     const char *filter;
     const char *policy;
-    uint64_t ring;
+    const char *ring;
 
     ph_tracer *tracer;
     struct ph__tracing_output *files;
@@ -35,7 +38,7 @@ struct ph__tracing {
     {"--trace", PH__OPTION_WORDS, &(trace).outputs}, {"--trace-level", PH__OPTION_WORD, &(trace).level},     \
         {"--trace-filter", PH__OPTION_WORD, &(trace).filter},                                                \
         {"--trace-policy", PH__OPTION_WORD, &(trace).policy}, {                                              \
-        "--trace-ring", PH__OPTION_SIZE, &(trace).ring                                                       \
+        "--trace-ring", PH__OPTION_WORD, &(trace).ring                                                       \
     }
 
 /* The options as --help shows them. */
@@ -45,9 +48,8 @@ struct ph__tracing {
     "may be\n"                                                                                               \
     "                      given again\n"                                                                    \
     "  --trace-level LEVEL off, error, warn, info, debug or trace (info)\n"                                  \
-    "  --trace-filter LIST levels of their own, [TARGET=]LEVEL and commas; TARGET is a glob over file, "     \
-    "function\n"                                                                                             \
-    "                      and name\n"                                                                       \
+    "  --trace-filter LIST LEVEL or TARGET=LEVEL, with commas between; TARGET is a glob for a source\n"      \
+    "                      file, function or name; e.g. info,brk=off\n"                                      \
     "  --trace-policy POLICY\n"                                                                              \
     "                      when the guest's ring is full: complete (wait), drop (the newest), flight (the "  \
     "oldest)\n"                                                                                              \
@@ -56,6 +58,10 @@ struct ph__tracing {
 /* Checks the options and puts those of the sandbox into (config). Returns PH__OPTIONS_GO_ON or an exit
  * status. Nothing has been opened then. */
 int ph__tracing_check(const struct ph__command *command, const struct ph__tracing *trace, ph_config *config);
+
+/* Refuses to go on when a trace would overwrite the file at (path), which the command reads. Returns
+ * PH__OPTIONS_GO_ON or an exit status. */
+int ph__tracing_spare(const struct ph__command *command, const struct ph__tracing *trace, const char *path);
 
 /* Makes the tracer, for (config), when there is something to trace to, and opens its files. Returns
  * PH__OPTIONS_GO_ON or an exit status; ph__tracing_free is due in any case. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/level.h"
 #include "export/file_sink.h"
 #include "export/out.h"
 

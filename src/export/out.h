@@ -60,9 +60,6 @@ void ph__shown_value(struct ph__out *out, const ph_value *value, size_t size, si
 /* `412 ns`, `21.400 us`, `1.500 s`. Cut off behind the third digit, not rounded. */
 void ph__shown_duration(struct ph__out *out, uint64_t ns);
 
-/* "error", "warn", ... */
-const char *ph__level_name(ph_level level);
-
 /* ---- json.c -------------------------------------------------------------------------------------------- */
 
 /* The (length) bytes at (text) as a JSON string. What is not UTF-8 becomes U+FFFD, and what could drive a

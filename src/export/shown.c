@@ -130,9 +130,3 @@ void ph__shown_duration(struct ph__out *out, uint64_t ns) {
                        : unit == 1000000 ? "ms"
                                          : "s");
 }
-
-const char *ph__level_name(ph_level level) {
-    static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
-
-    return (unsigned)level < sizeof names / sizeof names[0] ? names[level] : "unknown";
-}

@@ -127,15 +127,8 @@ static void draw_node(struct drawing *drawing, const struct ph__node *node, unsi
                       bool mark_sandbox) {
     unsigned steps = depth < DEPTH_MAX ? depth : DEPTH_MAX;
     unsigned width = STEP * steps + node->label_width;
-    char deep[32] = "";
 
     draw_branches(drawing, node, depth);
-    if (depth > DEPTH_MAX) {
-        struct ph__out word = {.bytes = deep, .capacity = sizeof deep - 1};
-        ph__out_format(&word, "(depth %u) ", depth);
-        width += (unsigned)word.used;
-    }
-    paint(drawing, DIM, deep);
     paint(drawing, colour_of(node), node->label);
     if (node->type == PH__NODE_SPAN || *node->details || *node->failure || node->parent)
         pad(drawing, width, drawing->column);
@@ -150,6 +143,12 @@ static void draw_node(struct drawing *drawing, const struct ph__node *node, unsi
     }
     if (node->late)
         paint(drawing, DIM, "  [outlived its parent, which is above]");
+    if (depth > DEPTH_MAX) {
+        char text[48] = "";
+        struct ph__out word = {.bytes = text, .capacity = sizeof text - 1};
+        ph__out_format(&word, "  (depth %u)", depth);
+        paint(drawing, DIM, text);
+    }
     if (mark_sandbox) {
         char text[48] = "";
         struct ph__out word = {.bytes = text, .capacity = sizeof text - 1};
@@ -253,6 +252,7 @@ void ph__text_draw_missed(struct ph__out *out, const struct ph__text_style *styl
     struct drawing drawing = {.out = out, .style = style};
 
     paint(&drawing, "", either(&drawing, "\u2026", "..."));
-    ph__out_format(out, " %" PRIu64 " more spans and events not shown\n", missed);
+    ph__out_format(out, " %" PRIu64 " more spans and events not shown; a trace as jsonl has them all\n",
+                   missed);
     ph__out_flush(out);
 }

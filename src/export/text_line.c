@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/level.h"
+
 /* Of one line, its terminators included. */
 #define LINE_MAX_BYTES 4096u
 #define LABEL_CHARACTERS_MAX 120u

@@ -4,9 +4,9 @@
  * the guest reads in the control page.
  */
 #include <pthread.h>
-#include <time.h>
 #include <x86intrin.h>
 
+#include "base/time.h"
 #include "sandbox/sandbox.h"
 
 #define RENEW_AFTER_MS 100u
@@ -21,21 +21,15 @@ uint64_t ph__clock_ns(const ph_sandbox *sandbox, uint64_t cycles) {
     return (uint64_t)((wide)cycles * 1000000u / sandbox->tsc_khz);
 }
 
-static uint64_t read_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t measured_khz;
 
 static void measure(void) {
-    uint64_t start_ns = read_ns(CLOCK_MONOTONIC);
+    uint64_t start_ns = ph__time_ns(CLOCK_MONOTONIC);
     uint64_t start = __rdtsc();
     uint64_t now_ns;
 
     do
-        now_ns = read_ns(CLOCK_MONOTONIC);
+        now_ns = ph__time_ns(CLOCK_MONOTONIC);
     while (now_ns - start_ns < 20000000);
     measured_khz = (__rdtsc() - start) * 1000000u / (now_ns - start_ns);
 }
@@ -51,8 +45,8 @@ static uint64_t measure_khz(void) {
 static void renew(ph_sandbox *sandbox, uint64_t now) {
     struct ph__clock *clock = &ph__memory_control(&sandbox->memory)->clock;
 
-    clock->realtime_ns = read_ns(CLOCK_REALTIME);
-    clock->monotonic_ns = read_ns(CLOCK_MONOTONIC);
+    clock->realtime_ns = ph__time_ns(CLOCK_REALTIME);
+    clock->monotonic_ns = ph__time_ns(CLOCK_MONOTONIC);
     clock->tsc = now + (uint64_t)sandbox->vcpu->tsc_offset;
     sandbox->clock_anchor = now;
 }

@@ -61,6 +61,17 @@ static ph_status refuse_site(const struct reader *reader, uint32_t number, const
     return ph__image_refuse(reader->image, reader->error, "trace site %u is damaged: %s", number, what);
 }
 
+/* What a program can do by mistake, so this says where: a level that is a cast, or no constant of ours. The
+ * texts of the site have been taken. */
+static ph_status refuse_level(const struct reader *reader, uint32_t number, const struct ph__site *site) {
+    const struct positions *positions = &reader->positions[number];
+    const char *texts = reader->image->site_texts;
+
+    return ph__image_refuse(reader->image, reader->error,
+                            "trace site %u (\"%.60s\", %.120s:%u) has level %u, which is none", number,
+                            texts + positions->name, texts + positions->file, site->line, site->level);
+}
+
 static ph_status no_memory(ph_error *error) {
     return ph__error_set(error, PH_E_MEMORY, "no memory for the image's trace sites");
 }
@@ -199,8 +210,6 @@ static ph_status site_take(struct reader *reader, uint32_t number, uint64_t addr
 
     if (untrusted_entry->kind < PH__SITE_SPAN || untrusted_entry->kind > PH__SITE_FUNCTION)
         return refuse_site(reader, number, "it is of no kind");
-    if (untrusted_entry->level < PH_LEVEL_ERROR || untrusted_entry->level > PH_LEVEL_TRACE)
-        return refuse_site(reader, number, "it has no level");
     if (memcmp(untrusted_entry->reserved, no_reserved, sizeof no_reserved) != 0)
         return refuse_site(reader, number, "its reserved bytes are not 0");
     site->kind = untrusted_entry->kind;
@@ -223,6 +232,8 @@ static ph_status site_take(struct reader *reader, uint32_t number, uint64_t addr
     status = text_take(reader, number, ADDRESS(function), TEXT_PATH, &positions->function, NULL);
     if (status != PH_OK)
         return status;
+    if (site->level < PH_LEVEL_ERROR || site->level > PH_LEVEL_TRACE)
+        return refuse_level(reader, number, site);
     status = fields_take(reader, number, ADDRESS(fields), site);
     if (status != PH_OK)
         return status;

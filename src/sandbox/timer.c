@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "sandbox/window.h"
 
 #define NEVER UINT64_MAX
@@ -33,12 +33,6 @@ struct timer {
 };
 
 static _Atomic(struct timer *) timer;
-
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 /* Marks what is due, and returns the earliest deadline that is not. */
 static uint64_t look_around(struct timer *t, uint64_t now) {
@@ -67,7 +61,7 @@ static void *timer_main(void *argument) {
         /* Order: first "wake me", then look. A call that arms after the look finds NEVER and wakes us; one
          * that armed before it is seen. */
         atomic_store(&t->next_wake_ns, NEVER);
-        uint64_t now = monotonic_ns();
+        uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
         bool used = atomic_exchange(&t->used, false);
         uint64_t wake = look_around(t, now);
         if (used && now + t->shortest_ns < wake)
@@ -78,7 +72,7 @@ static void *timer_main(void *argument) {
             continue;
         }
         atomic_store(&t->next_wake_ns, wake);
-        struct timespec until = {(time_t)(wake / 1000000000u), (long)(wake % 1000000000u)};
+        struct timespec until = ph__timespec_of(wake);
         pthread_cond_timedwait(&t->wake, &t->lock, &until);
     }
     return NULL;

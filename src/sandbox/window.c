@@ -13,11 +13,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "abi/hot.h"
 #include "base/error.h"
+#include "base/time.h"
 #include "vm/vcpu.h"
 
 /* The signal only has to arrive: it ends a system call that waits, KVM_RUN or a sleep. */
@@ -78,12 +78,6 @@ static bool signal_blocked(int number) {
     return pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1;
 }
 
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error) {
     if (signal_blocked(window->signal))
         return ph__error_set(error, PH_E_SIGNAL_BLOCKED,
@@ -91,7 +85,7 @@ PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns
                              window->signal);
     uint64_t deadline = 0;
     if (timeout_ns) {
-        uint64_t now = monotonic_ns();
+        uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
         deadline = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
     }
     atomic_store_explicit(&window->deadline_ns, deadline, memory_order_relaxed);
@@ -134,16 +128,16 @@ void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
 }
 
 void ph__window_sleep(struct ph__window *window, uint64_t ns) {
-    uint64_t start = monotonic_ns();
+    uint64_t start = ph__time_ns(CLOCK_MONOTONIC);
     uint64_t end = ns < UINT64_MAX - start ? start + ns : UINT64_MAX;
     uint32_t word;
 
     while (!((word = atomic_load(&window->word)) & PH__WINDOW_MARKS)) {
-        uint64_t now = monotonic_ns();
+        uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
         if (now >= end)
             return;
         uint64_t left = end - now;
-        struct timespec timeout = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        struct timespec timeout = ph__timespec_of(left);
         /* A mark changes the word, so that the kernel refuses to wait; the signal ends a wait under way. */
         syscall(SYS_futex, &window->word, FUTEX_WAIT_PRIVATE, word, end == UINT64_MAX ? NULL : &timeout, NULL,
                 0);

@@ -17,7 +17,8 @@ enum ph__batch_kind {
     PH__BATCH_LOSS = 4,    /* struct ph__batch_loss: records of the guest that were not kept */
 };
 
-/* The head of each. (size) is a multiple of 8 and counts the head; (tsc) is the host's. */
+/* The head of each. (size) is a multiple of 8 and counts the head; (tsc) is the host's, of a loss when it was
+ * told: it lies between what comes before and after. */
 struct ph__batch {
     uint32_t size;
     uint32_t kind;

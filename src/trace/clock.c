@@ -7,10 +7,9 @@
 
 #include <cpuid.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <x86intrin.h>
 
-#define SECOND_NS 1000000000ull
+#include "base/time.h"
 
 /* How long the counter is measured when nobody knows its frequency: 50 ns of uncertainty are 25 ppm of it. */
 #define SHORT_NS 2000000ull
@@ -23,13 +22,6 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-static uint64_t clock_ns(clockid_t id) {
-    struct timespec now;
-
-    clock_gettime(id, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 /* Reads a clock and, in (*tsc), the counter at the same moment: between two readings of it, of several tries
  * the one that nothing interrupted. */
 static uint64_t clock_read(clockid_t id, uint64_t *tsc) {
@@ -38,7 +30,7 @@ static uint64_t clock_read(clockid_t id, uint64_t *tsc) {
 
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t before = __rdtsc();
-        uint64_t read = clock_ns(id);
+        uint64_t read = ph__time_ns(id);
         uint64_t width = __rdtsc() - before;
         if (width < tightest) {
             tightest = width;
@@ -64,7 +56,7 @@ static void start_over(struct ph__trace_clock *clock, uint64_t khz) {
         return;
     }
     do
-        ns = clock_ns(CLOCK_MONOTONIC);
+        ns = ph__time_ns(CLOCK_MONOTONIC);
     while (ns - clock->first_monotonic_ns < SHORT_NS);
     ns = clock_read(CLOCK_MONOTONIC, &tsc);
     /* A counter that does not count gives no times, but must divide nothing by zero. */
@@ -79,7 +71,7 @@ static bool measure(const struct ph__trace_clock *clock, uint64_t *mult) {
 
     if (tsc <= clock->first_tsc)
         return false;
-    if (ns - clock->first_monotonic_ns < SECOND_NS)
+    if (ns - clock->first_monotonic_ns < PH__SECOND_NS)
         return true;
     uint64_t measured = mult_of(ns - clock->first_monotonic_ns, tsc - clock->first_tsc);
     uint64_t difference = measured > *mult ? measured - *mult : *mult - measured;
@@ -95,7 +87,7 @@ void ph__trace_clock_renew(struct ph__trace_clock *clock, uint64_t khz) {
 
     if (anchor->mult == 0)
         start_over(clock, khz);
-    else if (now >= anchor->tsc && (wide)(now - anchor->tsc) * anchor->mult >> 32 < SECOND_NS)
+    else if (now >= anchor->tsc && (wide)(now - anchor->tsc) * anchor->mult >> 32 < PH__SECOND_NS)
         return;
     else if (!measure(clock, &anchor->mult))
         start_over(clock, 0);

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
-
-#define LEVELS "off, error, warn, info, debug or trace"
+#include "base/level.h"
 
 /* Bytes of an element that a message shows. */
 #define SHOWN_MAX 120
@@ -40,20 +39,7 @@ static int shown(const struct part *part) {
     return part->length < SHOWN_MAX ? (int)part->length : SHOWN_MAX;
 }
 
-static bool level_take(const struct part *part, ph_level *level) {
-    static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strlen(names[i]) == part->length && memcmp(names[i], part->start, part->length) == 0) {
-            *level = (ph_level)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The end of the set of characters that begins with the '[' at (glob), NULL when it has none and the '[' is
- * a character like any other. */
+/* The end of the set of characters that begins with the '[' at (glob), NULL when it has none. */
 static const char *set_end(const char *glob) {
     const char *at = glob + 1;
 
@@ -76,16 +62,31 @@ static const char *set_end(const char *glob) {
     return *at ? at : NULL;
 }
 
-/* How many characters of (glob) stand for themselves. */
+/* The '[' in (glob) that has no ']', NULL when there is none. fnmatch would take it for a character, which is
+ * not what anybody means. */
+static const char *unclosed_find(const char *glob) {
+    for (const char *at = glob; *at; at++) {
+        if (*at == '\\' && at[1]) {
+            at++;
+        } else if (*at == '[') {
+            const char *end = set_end(at);
+            if (!end)
+                return at;
+            at = end;
+        }
+    }
+    return NULL;
+}
+
+/* How many characters of (glob), whose sets are closed, stand for themselves. */
 static uint32_t literals_count(const char *glob) {
     uint32_t count = 0;
 
     for (const char *at = glob; *at; at++) {
-        const char *end;
         if (*at == '*' || *at == '?')
             continue;
-        if (*at == '[' && (end = set_end(at))) {
-            at = end;
+        if (*at == '[') {
+            at = set_end(at);
             continue;
         }
         if (*at == '\\' && at[1])
@@ -106,20 +107,21 @@ static ph_status element_take(struct part element, uint32_t number, struct ph__f
     if (element.length == 0)
         return ph__error_set(
             error, PH_E_ARGUMENT,
-            "the filter's element %u is empty: an element is [TARGET=]LEVEL, and LEVEL is " LEVELS, number);
+            "the filter's element %u is empty: an element is [TARGET=]LEVEL, and LEVEL is " PH__LEVELS,
+            number);
     if (equals) {
         target = part_of(element.start, equals);
         level = part_of(equals + 1, element.start + element.length);
         if (target.length == 0)
             return ph__error_set(error, PH_E_ARGUMENT,
                                  "the filter's element '%.*s' has no target before its '=': an element is "
-                                 "[TARGET=]LEVEL, and LEVEL is " LEVELS,
+                                 "[TARGET=]LEVEL, and LEVEL is " PH__LEVELS,
                                  shown(&element), element.start);
     }
-    if (!level_take(&level, &wanted))
+    if (!ph__level_find(level.start, level.length, &wanted))
         return ph__error_set(
             error, PH_E_ARGUMENT,
-            "the filter's element '%.*s' has the level '%.*s', which is none: LEVEL is " LEVELS,
+            "the filter's element '%.*s' has the level '%.*s', which is none: LEVEL is " PH__LEVELS,
             shown(&element), element.start, shown(&level), level.start);
     if (!equals) {
         filter->level = wanted;
@@ -136,6 +138,12 @@ static ph_status element_take(struct part element, uint32_t number, struct ph__f
         return ph__error_set(error, PH_E_MEMORY, "no memory for a filter");
     memcpy(rule->target, target.start, target.length);
     rule->target[target.length] = 0;
+    if (unclosed_find(rule->target)) {
+        free(rule->target);
+        return ph__error_set(error, PH_E_ARGUMENT,
+                             "the filter's element '%.*s' has a '[' without its ']': \\[ is the character",
+                             shown(&element), element.start);
+    }
     rule->literals = literals_count(rule->target);
     rule->level = wanted;
     filter->count++;

@@ -27,7 +27,8 @@ struct ph__filter {
 ph_status ph__filter_parse(const char *text, struct ph__filter *filter, ph_error *error);
 void ph__filter_free(struct ph__filter *filter);
 
-/* The level that is wanted of what is in (file) and (function) and is called (name). Each may be NULL. */
+/* The level that is wanted of what is in (file) and (function) and is called (name). Each may be NULL. What
+ * has two names and no function may have one of them there. */
 ph_level ph__filter_level(const struct ph__filter *filter, const char *file, const char *function,
                           const char *name);
 

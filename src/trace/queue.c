@@ -25,7 +25,7 @@ void ph__queue_free(struct ph__queue *queue) {
     queue->bytes = NULL;
 }
 
-PH__HOT void *ph__queue_reserve(struct ph__queue *queue, uint64_t size) {
+PH__HOT void *ph__queue_reserve(struct ph__queue *queue, uint64_t size, uint64_t kept) {
     uint64_t filled = atomic_load_explicit(&queue->filled, memory_order_relaxed);
     uint64_t taken = atomic_load_explicit(&queue->taken, memory_order_acquire);
     uint64_t place = filled & (queue->size - 1);
@@ -33,8 +33,9 @@ PH__HOT void *ph__queue_reserve(struct ph__queue *queue, uint64_t size) {
     uint64_t free = queue->size - (filled - taken);
 
     if (size <= left)
-        return size <= free ? queue->bytes + place : NULL;
-    if (left + size > free)
+        return size + kept <= free ? queue->bytes + place : NULL;
+    /* What fills up the end takes room too. */
+    if (left + size + kept > free)
         return NULL;
     struct ph__batch *filler = (struct ph__batch *)(queue->bytes + place);
     /* Only the first 8 bytes of a head are sure to be there. */

@@ -28,9 +28,10 @@ struct ph__queue {
 bool ph__queue_init(struct ph__queue *queue, uint64_t size);
 void ph__queue_free(struct ph__queue *queue);
 
-/* Room for a batch of (size) bytes, a multiple of 8, or NULL when there is none now. Filled in and then
- * published with ph__queue_push; what is never pushed is as if it had not been asked for. */
-void *ph__queue_reserve(struct ph__queue *queue, uint64_t size);
+/* Room for a batch of (size) bytes, a multiple of 8, that leaves (kept) bytes free behind it; NULL when there
+ * is none now. Filled in and then published with ph__queue_push; what is never pushed is as if it had not
+ * been asked for. */
+void *ph__queue_reserve(struct ph__queue *queue, uint64_t size, uint64_t kept);
 void ph__queue_push(struct ph__queue *queue, const struct ph__batch *batch);
 
 /* The oldest batch, NULL when there is none; ph__queue_drop gives its room back. */

@@ -8,21 +8,6 @@
 
 #include "trace/text.h"
 
-uint64_t ph__records_count(const uint8_t *bytes, size_t size) {
-    struct ph__record record;
-    uint64_t count = 0;
-
-    while (size > 0) {
-        size_t length = ph__record_take(bytes, size, &record);
-        count++;
-        if (length == 0)
-            break;
-        bytes += length;
-        size -= length;
-    }
-    return count;
-}
-
 /* Reads a string or bytes from the (available) words at (words) into (field). (*text) moves behind what a
  * string takes there. Returns how many words they take, 0 when they are not all there. */
 static uint32_t sized_take(const uint64_t *words, uint32_t available, uint8_t type, ph_field *field,

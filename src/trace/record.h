@@ -52,10 +52,6 @@ static inline size_t ph__record_take(const uint8_t *bytes, size_t size, struct p
     return (size_t)length * 8;
 }
 
-/* How many records (size) bytes at (bytes) seem to hold, by their lengths. Where none can be told, the rest
- * counts as one. */
-uint64_t ph__records_count(const uint8_t *bytes, size_t size);
-
 /* Room for the texts of one record: every string made valid UTF-8 (at most three bytes for one that was none)
  * with a NUL. */
 #define PH__RECORD_TEXT_MAX (3 * 8 * PH__RECORD_WORDS_MAX + 8 * PH__TRACE_FIELDS_MAX)

@@ -39,16 +39,14 @@ PH__COLD static void lose(struct ph__stream *stream, enum ph__loss cause, uint64
     lost->bytes += bytes;
 }
 
-PH__HOT bool ph__ring_tell_lost(struct ph__stream *stream, uint64_t kept) {
+PH__HOT bool ph__ring_losses_tell(struct ph__stream *stream, uint64_t kept) {
     if (!stream->any_lost)
         return true;
     for (int cause = 0; cause < PH__LOSSES; cause++) {
         struct ph__lost *lost = &stream->lost[cause];
-        struct ph__batch_loss *loss = NULL;
         if (!lost->any)
             continue;
-        if (stream->queue.size - ph__queue_used(&stream->queue) >= sizeof *loss + kept)
-            loss = ph__queue_reserve(&stream->queue, sizeof *loss);
+        struct ph__batch_loss *loss = ph__queue_reserve(&stream->queue, sizeof *loss, kept);
         if (!loss)
             return false;
         *loss = (struct ph__batch_loss){
@@ -66,13 +64,15 @@ PH__HOT bool ph__ring_tell_lost(struct ph__stream *stream, uint64_t kept) {
 
 /* How many records seem to lie at [from, to): by their lengths, which the guest can still change. */
 static uint64_t records_count(const struct ph__ring_view *view, uint64_t from, uint64_t to) {
+    const uint64_t size = to - from;
     uint64_t count = 0;
 
-    while (from < to) {
-        uint64_t untrusted_word = untrusted((const uint64_t *)(view->bytes + (from & (view->size - 1))));
+    /* By distance: a hostile head may stand where positions wrap. */
+    for (uint64_t done = 0; done < size; count++) {
+        uint64_t place = (from + done) & (view->size - 1);
+        uint64_t untrusted_word = untrusted((const uint64_t *)(view->bytes + place));
         uint64_t words = untrusted_word & PH__RECORD_LENGTH_MASK;
-        from += 8 * (words < PH__RECORD_WORDS_MIN ? PH__RECORD_WORDS_MIN : words);
-        count++;
+        done += 8 * (words < PH__RECORD_WORDS_MIN ? PH__RECORD_WORDS_MIN : words);
     }
     return count;
 }
@@ -91,9 +91,8 @@ PH__HOT static bool records_push(struct ph__stream *stream, uint64_t from, uint6
     uint64_t first = view->size - place < size ? view->size - place : size;
     struct ph__batch_records *records = NULL;
 
-    if (ph__ring_tell_lost(stream, PH__QUEUE_KEPT) &&
-        stream->queue.size - ph__queue_used(&stream->queue) >= size + PH__QUEUE_KEPT)
-        records = ph__queue_reserve(&stream->queue, sizeof *records + size);
+    if (ph__ring_losses_tell(stream, PH__QUEUE_KEPT))
+        records = ph__queue_reserve(&stream->queue, sizeof *records + size, PH__QUEUE_KEPT);
     if (!records)
         return false;
     memcpy(records->bytes, view->bytes + place, first);
@@ -131,7 +130,15 @@ PH__COLD static bool flight_take(struct ph__stream *stream, uint64_t head) {
     }
     if (start > stream->flight_start)
         lose(stream, PH__LOSS_OVERWRITTEN, 0, start - stream->flight_start);
-    if (head != start && !records_push(stream, start, head))
+    /* Lost once, though the rest may be tried again. */
+    stream->flight_start = start;
+    if (head == start)
+        return true;
+    if (!budget_allows(stream, head - start)) {
+        ph__ring_give_up(stream, PH__LOSS_BUDGET);
+        return true;
+    }
+    if (!records_push(stream, start, head))
         return false;
     stream->flight_start = head;
     return true;
@@ -161,27 +168,31 @@ PH__HOT bool ph__ring_take(struct ph__stream *stream, bool bad_end) {
 
 PH__COLD void ph__ring_give_up(struct ph__stream *stream, enum ph__loss cause) {
     uint64_t untrusted_head = untrusted(&stream->view.ring->head);
-    uint64_t size = untrusted_head - stream->tail;
+    uint64_t start = is_flight(stream) ? stream->flight_start : stream->tail;
+    uint64_t size = untrusted_head - start;
 
-    if (is_flight(stream) || size == 0)
+    if (size == 0)
         return;
     if (size > stream->view.size || size % 8 != 0) {
         nonsense(stream, untrusted_head);
         return;
     }
-    uint64_t records = records_count(&stream->view, stream->tail, untrusted_head);
-    lose(stream, cause, records, size);
-    tail_set(stream, untrusted_head);
+    lose(stream, cause, records_count(&stream->view, start, untrusted_head), size);
+    if (is_flight(stream))
+        stream->flight_start = untrusted_head;
+    else
+        tail_set(stream, untrusted_head);
 }
 
-PH__HOT void ph__ring_report_dropped(struct ph__stream *stream) {
+PH__HOT void ph__ring_dropped_report(struct ph__stream *stream) {
     if (stream->policy != PH_TRACE_DROP)
         return;
     uint64_t untrusted_dropped = untrusted(&stream->view.ring->dropped);
     if (untrusted_dropped == stream->ring_dropped)
         return;
     stream->ring_dropped = untrusted_dropped;
+    stream->ring_dropped_bytes = untrusted(&stream->view.ring->dropped_bytes);
     /* Counts of the guest's life, not of what is new. */
     stream->lost[PH__LOSS_RING] = (struct ph__lost){0};
-    lose(stream, PH__LOSS_RING, untrusted_dropped, untrusted(&stream->view.ring->dropped_bytes));
+    lose(stream, PH__LOSS_RING, untrusted_dropped, stream->ring_dropped_bytes);
 }

@@ -9,23 +9,18 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <x86intrin.h>
 
 #include "abi/hot.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/time.h"
 #include "trace/tracer.h"
 
-/* How long a call waits for a worker whose sinks have stopped, before it drops records. */
+/* How long a sandbox waits for a worker whose sinks have stopped, before it drops records; it waits again
+ * only when the worker has moved. */
 #define WAIT_MAX_NS 10000000000ull
 #define WAIT_STEP_NS 500000l
-
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
 
 /* ---- room in the queue --------------------------------------------------------------------------------- */
 
@@ -47,12 +42,18 @@ PH__COLD static bool wait_for_room(struct ph__stream *stream, uint64_t *until_ns
         consume_here(stream);
         return ph__queue_used(&stream->queue) < used;
     }
-    if (stream->options.config->trace_policy != PH_TRACE_COMPLETE)
+    if (stream->policy != PH_TRACE_COMPLETE)
         return false;
+    uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
+    uint64_t taken = atomic_load_explicit(&stream->queue.taken, memory_order_relaxed);
     if (*until_ns == 0)
-        *until_ns = monotonic_ns() + WAIT_MAX_NS;
-    if (monotonic_ns() > *until_ns || stream->options.stopped(stream->options.stopped_context))
+        *until_ns = now + WAIT_MAX_NS;
+    if (stream->stalled == taken + 1 || stream->options.stopped(stream->options.stopped_context))
         return false;
+    if (now > *until_ns) {
+        stream->stalled = taken + 1;
+        return false;
+    }
     ph__lock_give(&stream->lock);
     ph__tracer_wake(stream->tracer);
     nanosleep(&step, NULL);
@@ -65,11 +66,9 @@ PH__HOT static void *begin_reserve(struct ph__stream *stream, uint64_t size) {
     uint64_t until_ns = 0;
 
     do {
-        if (stream->queue.size - ph__queue_used(&stream->queue) >= size + PH__QUEUE_KEPT) {
-            void *batch = ph__queue_reserve(&stream->queue, size);
-            if (batch)
-                return batch;
-        }
+        void *batch = ph__queue_reserve(&stream->queue, size, PH__QUEUE_KEPT);
+        if (batch)
+            return batch;
     } while (wait_for_room(stream, &until_ns));
     return NULL;
 }
@@ -136,11 +135,11 @@ ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__s
     return PH_OK;
 }
 
-/* An empty ring. Positions go on where the last generation's ended: an end that was begun there names none of
- * this one's. */
+/* An empty ring. Positions and counts go on where the last generation's ended: an end that was begun there
+ * names no span of this one. */
 static void ring_reset(struct ph__stream *stream) {
     const struct ph__ring_view *view = &stream->view;
-    uint64_t policy = (uint64_t)stream->options.config->trace_policy;
+    uint64_t policy = (uint64_t)stream->policy;
     uint64_t first = (stream->tail / view->size + 1) * view->size;
     uint64_t reserve = policy == PH__POLICY_DROP ? PH__RING_RESERVE(view->size) : 0;
 
@@ -150,6 +149,9 @@ static void ring_reset(struct ph__stream *stream) {
         .end_limit = first + view->size,
         .mask = view->size - 1,
         .oldest = first,
+        .dropped = stream->ring_dropped,
+        .dropped_bytes = stream->ring_dropped_bytes,
+        .gap_dropped = stream->ring_dropped,
     };
     view->control->ring_size = view->size;
     view->control->policy = policy;
@@ -157,7 +159,6 @@ static void ring_reset(struct ph__stream *stream) {
     view->control->tail = first;
     stream->tail = first;
     stream->flight_start = first;
-    stream->ring_dropped = 0;
 }
 
 void ph__stream_attach(struct ph__stream *stream, const struct ph__ring_view *view) {
@@ -204,9 +205,9 @@ void ph__stream_detach(struct ph__stream *stream) {
     ph__lock_take(&stream->lock);
     if (stream->attached) {
         take(stream, false, &until_ns);
-        ph__ring_report_dropped(stream);
+        ph__ring_dropped_report(stream);
     }
-    ph__ring_tell_lost(stream, PH__QUEUE_KEPT);
+    ph__ring_losses_tell(stream, PH__QUEUE_KEPT);
     stream->attached = false;
     ph__lock_give(&stream->lock);
 }
@@ -215,10 +216,14 @@ void ph__stream_close(struct ph__stream *stream, bool forked) {
     if (!stream)
         return;
     if (!forked) {
+        ph_tracer *tracer = stream->tracer;
         atomic_store(&stream->known, true);
-        pthread_mutex_lock(&stream->tracer->lock);
-        ph__tracer_remove(stream->tracer, stream);
-        pthread_mutex_unlock(&stream->tracer->lock);
+        pthread_mutex_lock(&tracer->lock);
+        ph__tracer_remove(tracer, stream);
+        bool last = tracer->abandoned && !tracer->streams;
+        pthread_mutex_unlock(&tracer->lock);
+        if (last)
+            ph__tracer_free(tracer);
     }
     ph__queue_free(&stream->queue);
     free(stream);
@@ -270,7 +275,7 @@ static uint64_t arguments_write(uint64_t *words, const ph_value *args, uint32_t 
         uint64_t needed = value_words(&args[i], &size, &full);
         ph_type type;
         uint64_t word = value_word(&args[i], &type);
-        if (needed > 1 || args[i].type == PH_STR || args[i].type == PH_BYTES) {
+        if (args[i].type == PH_STR || args[i].type == PH_BYTES) {
             const void *data = args[i].type == PH_STR ? (const void *)args[i].str : args[i].bytes.data;
             uint64_t told = full < UINT32_MAX ? full : UINT32_MAX;
             words[used + needed - 1] = 0; /* the padding; overwritten when there is none */
@@ -303,7 +308,7 @@ PH__HOT static void begin_push(struct ph__stream *stream, enum ph__host_span spa
     ph__lock_take(&stream->lock);
     call_reset(stream, span);
     uint64_t size = sizeof(struct ph__batch_begin) + used * 8;
-    ph__ring_tell_lost(stream, PH__QUEUE_KEPT);
+    ph__ring_losses_tell(stream, PH__QUEUE_KEPT);
     struct ph__batch_begin *begin = stream->left_out ? NULL : begin_reserve(stream, size);
     if (begin) {
         begin->batch = (struct ph__batch){.size = (uint32_t)size, .kind = PH__BATCH_BEGIN, .tsc = tsc};
@@ -356,11 +361,11 @@ PH__HOT void ph__stream_end(struct ph__stream *stream, ph_status status, const p
         take(stream, false, &until_ns);
         if (tail != stream->tail)
             tsc = stream->last_tsc;
-        ph__ring_report_dropped(stream);
+        ph__ring_dropped_report(stream);
     }
     if (!stream->left_out)
-        ph__ring_tell_lost(stream, size);
-    struct ph__batch_end *end = stream->left_out ? NULL : ph__queue_reserve(&stream->queue, size);
+        ph__ring_losses_tell(stream, size);
+    struct ph__batch_end *end = stream->left_out ? NULL : ph__queue_reserve(&stream->queue, size, 0);
     if (end) {
         end->batch =
             (struct ph__batch){.size = (uint32_t)size, .kind = PH__BATCH_END, .tsc = tsc ? tsc : __rdtsc()};

@@ -5,7 +5,6 @@
  */
 #include "trace/text.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,7 +52,7 @@ static bool is_plain(uint64_t word) {
     return ((word | (word - 0x0101010101010101ull)) & 0x8080808080808080ull) == 0;
 }
 
-size_t ph__text_make_valid(char *text, const char *bytes, size_t length, int cut) {
+size_t ph__text_make_valid(char *text, const char *bytes, size_t length, bool cut) {
     const uint8_t *from = (const uint8_t *)bytes;
     char *to = text;
 

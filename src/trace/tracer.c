@@ -9,10 +9,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/time.h"
 
 #define POLL_DEFAULT_MS 2u
 #define IDLE_LOOKS 100u /* looks without anything new, after which the worker looks less often */
@@ -150,6 +150,9 @@ bool ph__stream_consume(struct ph__stream *stream) {
 
 void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream) {
     ph__stream_consume(stream);
+    /* What a full queue has kept from being told. */
+    ph__ring_losses_tell(stream, 0);
+    ph__stream_consume(stream);
     ph__tree_destroy(stream->tree, &tracer->filter);
     stream->tree = NULL;
     ph__trace_stats_add(&tracer->closed, &stream->produced);
@@ -163,15 +166,20 @@ void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream) {
 }
 
 /* Looks at every stream once: takes what a running guest has written meanwhile, and decodes what is queued.
- * A stream whose own thread is at it is passed over. True if there was something. */
-static bool look(ph_tracer *tracer) {
+ * A stream whose own thread is at it is passed over, or waited for (patient). True if there was something. */
+static bool look(ph_tracer *tracer, bool patient) {
     bool any = false;
 
     for (struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
-        if (ph__lock_try(&stream->lock)) {
+        bool locked = ph__lock_try(&stream->lock);
+        if (!locked && patient) {
+            ph__lock_take(&stream->lock);
+            locked = true;
+        }
+        if (locked) {
             if (stream->attached)
                 ph__ring_take(stream, false);
-            ph__ring_tell_lost(stream, PH__QUEUE_KEPT);
+            ph__ring_losses_tell(stream, PH__QUEUE_KEPT);
             ph__lock_give(&stream->lock);
         }
         any |= ph__stream_consume(stream);
@@ -182,28 +190,39 @@ static bool look(ph_tracer *tracer) {
 /* ---- the worker ---------------------------------------------------------------------------------------- */
 
 static struct timespec deadline(uint64_t ns) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    uint64_t sum = (uint64_t)at.tv_nsec + ns % 1000000000ull;
-    at.tv_sec += (time_t)(ns / 1000000000ull + sum / 1000000000ull);
-    at.tv_nsec = (long)(sum % 1000000000ull);
-    return at;
+    uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
+    return ph__timespec_of(ns < UINT64_MAX - now ? now + ns : UINT64_MAX);
 }
 
 static void *work(void *context) {
     ph_tracer *tracer = context;
     uint32_t idle = 0;
 
-    pthread_mutex_lock(&tracer->lock);
+    pthread_mutex_lock(&tracer->worker_lock);
     while (!tracer->stop) {
-        idle = look(tracer) ? 0 : idle + 1;
-        tracer->looks++;
-        pthread_cond_broadcast(&tracer->done);
-        uint64_t pause_ms = idle > IDLE_LOOKS ? tracer->poll_ms * IDLE_FACTOR : tracer->poll_ms;
+        const uint64_t asked = tracer->flushes_asked;
+        const bool flush = asked != tracer->flushes_done;
+        pthread_mutex_unlock(&tracer->worker_lock);
+        pthread_mutex_lock(&tracer->lock);
+        idle = look(tracer, flush) ? 0 : idle + 1;
+        if (flush) {
+            /* The first look may have found a queue full, and only emptied it. */
+            look(tracer, true);
+            flush_sinks(tracer);
+        }
+        pthread_mutex_unlock(&tracer->lock);
+        pthread_mutex_lock(&tracer->worker_lock);
+        if (flush) {
+            tracer->flushes_done = asked;
+            pthread_cond_broadcast(&tracer->done);
+        }
+        if (tracer->stop || tracer->flushes_asked != asked)
+            continue;
+        uint64_t pause_ms = (uint64_t)tracer->poll_ms * (idle > IDLE_LOOKS ? IDLE_FACTOR : 1);
         struct timespec until = deadline(pause_ms * 1000000ull);
-        pthread_cond_timedwait(&tracer->wake, &tracer->lock, &until);
+        pthread_cond_timedwait(&tracer->wake, &tracer->worker_lock, &until);
     }
-    pthread_mutex_unlock(&tracer->lock);
+    pthread_mutex_unlock(&tracer->worker_lock);
     return NULL;
 }
 
@@ -256,6 +275,7 @@ static void locks_init(ph_tracer *tracer) {
     pthread_cond_init(&tracer->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&tracer->lock, NULL);
+    pthread_mutex_init(&tracer->worker_lock, NULL);
 }
 
 ph_status ph_tracer_create(const ph_tracer_config *config, ph_tracer **result, ph_error *error) {
@@ -287,30 +307,61 @@ ph_status ph_tracer_create(const ph_tracer_config *config, ph_tracer **result, p
 static void worker_stop(ph_tracer *tracer) {
     if (!tracer->has_worker)
         return;
-    pthread_mutex_lock(&tracer->lock);
+    pthread_mutex_lock(&tracer->worker_lock);
     tracer->stop = true;
     pthread_cond_signal(&tracer->wake);
-    pthread_mutex_unlock(&tracer->lock);
+    pthread_mutex_unlock(&tracer->worker_lock);
     pthread_join(tracer->worker, NULL);
 }
 
-void ph_tracer_destroy(ph_tracer *tracer) {
-    if (!tracer)
-        return;
-    /* In a child there is no worker, a lock may be held for ever, and what the sinks have not written yet is
-     * the parent's to write. */
+/* Flushes and closes the sinks: nobody is called any more. */
+static void sinks_end(ph_tracer *tracer) {
+    flush_sinks(tracer);
+    for (size_t i = 0; i < tracer->sinks.count; i++)
+        close_sink(&tracer->sinks.list[i]);
+    tracer->sinks.count = 0;
+}
+
+/* Whether there are streams left, which then decode what is theirs by themselves. */
+static bool abandon(ph_tracer *tracer) {
+    tracer->abandoned = true;
+    for (struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
+        ph__lock_take(&stream->lock);
+        stream->synchronous = true;
+        ph__lock_give(&stream->lock);
+    }
+    return tracer->streams != NULL;
+}
+
+void ph__tracer_free(ph_tracer *tracer) {
+    /* In a child a lock may be held for ever. */
     if (tracer->owner == ph__process_id()) {
-        worker_stop(tracer);
-        flush_sinks(tracer);
-        for (size_t i = 0; i < tracer->sinks.count; i++)
-            close_sink(&tracer->sinks.list[i]);
         pthread_cond_destroy(&tracer->wake);
         pthread_cond_destroy(&tracer->done);
+        pthread_mutex_destroy(&tracer->worker_lock);
         pthread_mutex_destroy(&tracer->lock);
     }
     free(tracer->sinks.list);
     ph__filter_free(&tracer->filter);
     free(tracer);
+}
+
+void ph_tracer_destroy(ph_tracer *tracer) {
+    bool left = false;
+
+    if (!tracer)
+        return;
+    /* In a child there is no worker, and what the sinks have not written yet is the parent's to write. */
+    if (tracer->owner == ph__process_id()) {
+        worker_stop(tracer);
+        pthread_mutex_lock(&tracer->lock);
+        sinks_end(tracer);
+        left = abandon(tracer);
+        pthread_mutex_unlock(&tracer->lock);
+    }
+    /* A mistake of the host's, but none that should cost it its memory. */
+    if (!left)
+        ph__tracer_free(tracer);
 }
 
 static ph_status sink_add(ph_tracer *tracer, const ph_sink *sink, ph_error *error) {
@@ -369,41 +420,37 @@ ph_status ph_tracer_set_filter(ph_tracer *tracer, const char *filter, ph_error *
     return PH_OK;
 }
 
-/* Waits until the worker has looked at everything once more. */
-static ph_status wait_for_look(ph_tracer *tracer, uint64_t timeout_ns) {
+/* Has the worker look at everything once more, and flush. */
+static ph_status worker_flush(ph_tracer *tracer, uint64_t timeout_ns) {
     struct timespec until = deadline(timeout_ns);
-    /* The look under way may have passed the stream that matters, and the next may find its queue full and
-     * only empty it. */
-    uint64_t wanted = tracer->looks + 3;
+    ph_status status = PH_OK;
 
-    while (tracer->looks < wanted) {
-        pthread_cond_signal(&tracer->wake);
+    pthread_mutex_lock(&tracer->worker_lock);
+    const uint64_t wanted = ++tracer->flushes_asked;
+    pthread_cond_signal(&tracer->wake);
+    while (tracer->flushes_done < wanted && status == PH_OK) {
         if (timeout_ns == 0)
-            pthread_cond_wait(&tracer->done, &tracer->lock);
-        else if (pthread_cond_timedwait(&tracer->done, &tracer->lock, &until) != 0)
-            return PH_E_TIMED_OUT;
+            pthread_cond_wait(&tracer->done, &tracer->worker_lock);
+        else if (pthread_cond_timedwait(&tracer->done, &tracer->worker_lock, &until) != 0)
+            status = tracer->flushes_done < wanted ? PH_E_TIMED_OUT : PH_OK;
     }
-    return PH_OK;
+    pthread_mutex_unlock(&tracer->worker_lock);
+    return status;
 }
 
 ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns) {
-    ph_status status = PH_OK;
-
     if (!tracer)
         return PH_E_ARGUMENT;
     if (tracer->owner != ph__process_id())
         return PH_E_FORKED;
+    if (!tracer->synchronous)
+        return worker_flush(tracer, timeout_ns);
     pthread_mutex_lock(&tracer->lock);
-    if (tracer->synchronous) {
-        look(tracer);
-        look(tracer);
-    } else {
-        status = wait_for_look(tracer, timeout_ns);
-    }
-    if (status == PH_OK)
-        flush_sinks(tracer);
+    look(tracer, true);
+    look(tracer, true);
+    flush_sinks(tracer);
     pthread_mutex_unlock(&tracer->lock);
-    return status;
+    return PH_OK;
 }
 
 void ph_tracer_stats(ph_tracer *tracer, ph_trace_stats *stats) {

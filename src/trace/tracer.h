@@ -51,12 +51,14 @@ struct ph__stream {
     uint64_t flight_start; /* policy `flight`: where the call's records begin */
     uint64_t call_bytes, sandbox_bytes;
     uint64_t ring_dropped;            /* the guest's count of drops, as it was told last */
+    uint64_t ring_dropped_bytes;      /* and of their bytes */
     struct ph__lost lost[PH__LOSSES]; /* by enum ph__loss */
     bool any_lost;
     ph_trace_stats produced;
     struct ph__queue queue;
     uint32_t open;     /* spans of the host whose begin is in the queue, or was */
     uint32_t left_out; /* open ones for which it had no room */
+    uint64_t stalled;  /* what of the queue was taken, plus one, when its worker was waited for in vain */
 
     /* Whether calls carry their arguments: the filter's highest level is debug or more. */
     atomic_bool arguments;
@@ -81,15 +83,23 @@ struct ph_tracer {
     uint32_t poll_ms;
     bool synchronous;
 
+    /* Held while sinks are called, for as long as these like. */
     pthread_mutex_t lock;
+    bool started;   /* a stream was opened: no more sinks */
+    bool abandoned; /* destroyed, but for what its last streams need */
+
+    /* What is asked of the worker, under a lock that is never held for long: who waits for a time at most
+     * must not wait for (lock). Neither is taken while the other is held. */
+    pthread_mutex_t worker_lock;
     pthread_cond_t wake; /* the worker waits on it */
     pthread_cond_t done; /* those who wait for the worker do */
     bool stop;
-    bool started;   /* a stream was opened: no more sinks */
-    uint64_t looks; /* of the worker at all streams, finished */
+    uint64_t flushes_asked;
+    uint64_t flushes_done; /* of those, counted from the first */
     pthread_t worker;
     bool has_worker;
 
+    /* Under (lock): */
     struct ph__filter filter;
     uint64_t filter_version;
     struct ph__sinks sinks;
@@ -99,7 +109,7 @@ struct ph_tracer {
     uint64_t malformed_reported;
 };
 
-/* tracer.c. All with the tracer's lock held but ph__tracer_add. */
+/* tracer.c. All with the tracer's lock held but ph__tracer_add and ph__tracer_free. */
 
 /* Puts (stream) on the list. */
 void ph__tracer_add(ph_tracer *tracer, struct ph__stream *stream);
@@ -110,6 +120,8 @@ bool ph__stream_consume(struct ph__stream *stream);
 void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream);
 /* Asks the worker to look now. Without the lock too. */
 void ph__tracer_wake(ph_tracer *tracer);
+/* Frees (tracer), which has neither worker nor streams. */
+void ph__tracer_free(ph_tracer *tracer);
 
 /* stream.c. Puts (filter) into the guest's words, with both locks held. */
 void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filter);
@@ -118,14 +130,14 @@ void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filte
 void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more);
 
 /* ring.c. With the stream's lock held. Copies what is new in the ring to the queue. False when the queue
- * has no room for it, and then nothing has changed. */
+ * has no room for it, and then it is still to be taken. */
 bool ph__ring_take(struct ph__stream *stream, bool bad_end);
 /* Says in the queue what has been lost until now, where that leaves (kept) bytes free. False when it has no
  * room for all of it: it is told later. */
-bool ph__ring_tell_lost(struct ph__stream *stream, uint64_t kept);
+bool ph__ring_losses_tell(struct ph__stream *stream, uint64_t kept);
 /* Gives what is new in the ring up. */
 void ph__ring_give_up(struct ph__stream *stream, enum ph__loss cause);
 /* Counts records that the guest itself has dropped since the last time. */
-void ph__ring_report_dropped(struct ph__stream *stream);
+void ph__ring_dropped_report(struct ph__stream *stream);
 
 #endif

@@ -67,7 +67,7 @@ static void arguments_add(struct ph__tree *tree, struct ph__open *open, const st
 
     if (!ph__record_log_values(begin->values, (uint32_t)words, tree->fields, &count, tree->text))
         return;
-    ph__tree_fields_name_arguments(tree, count);
+    ph__tree_arguments_name(tree, count);
     ph__tree_fields_add(tree, &open->fields, tree->fields, count);
 }
 
@@ -82,7 +82,7 @@ static bool has_budget(uint64_t span) {
     return span == PH__HOST_CALL || span == PH__HOST_START || span == PH__HOST_RUN;
 }
 
-/* Says that the times of this tree may be wrong. */
+/* Says, once, that the times of this sandbox may be wrong. */
 static void clock_warn(struct ph__tree *tree) {
     static const struct ph__name name = {.text = "trace.clock", .naming = PH__NAME_TEXT};
 
@@ -122,8 +122,10 @@ static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begi
         ph__trace_count(&tree->options.stats->too_deep, 1);
         return;
     }
-    if (tree->depth == 1 && tree->options.tsc_varies)
+    if (tree->options.tsc_varies) {
+        tree->options.tsc_varies = false;
         clock_warn(tree);
+    }
     if (begin->arguments && open->id && ph__tree_name_wanted(tree, &span.name, PH_LEVEL_DEBUG)) {
         arguments_add(tree, open, begin, (begin->batch.size - sizeof *begin) / sizeof(uint64_t));
     }
@@ -205,7 +207,10 @@ void ph__tree_take(struct ph__tree *tree, const struct ph__batch *batch, const s
                               batch->size - sizeof(struct ph__batch_records));
         return;
     }
-    tree->now = tsc;
+    /* A loss is told when the queue has room again, maybe later than the records that come next were written:
+     * it has no time of its own. */
+    if (batch->kind != PH__BATCH_LOSS)
+        tree->now = tsc;
     switch ((enum ph__batch_kind)batch->kind) {
     case PH__BATCH_BEGIN:
         take_begin(tree, (const struct ph__batch_begin *)batch);

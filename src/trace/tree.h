@@ -47,7 +47,7 @@ struct ph__tree_options {
     uint64_t call_records;         /* the most records of one call that are looked at */
     struct ph__trace_clock *clock; /* of the tracer */
     uint64_t tsc_khz;
-    bool tsc_varies;       /* the counter may change its speed: an event "trace.clock" in each root says so */
+    bool tsc_varies; /* the counter may change its speed: an event "trace.clock" in the first root says so */
     ph_trace_stats *stats; /* counted into with ph__trace_count: records, spans, events, counters,
                               dropped_budget, dropped_ring, dropped_queue, lost_bytes, filtered, malformed,
                               unknown_ends, too_deep, gaps */

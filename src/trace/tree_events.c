@@ -50,10 +50,12 @@ void ph__tree_gap_tell(struct ph__tree *tree, const char *cause, uint64_t record
     ph__trace_count(&tree->options.stats->gaps, 1);
     if (!ph__tree_name_wanted(tree, &name, PH_LEVEL_WARN))
         return;
-    tree->fields[0] = ph__tree_field_text("cause", cause);
-    tree->fields[1] = ph__tree_field_number("records", PH_U64, records);
-    tree->fields[2] = ph__tree_field_number("bytes", PH_U64, bytes);
-    ph__tree_event_emit(tree, NULL, name.text, PH_LEVEL_WARN, NULL, 3);
+    uint32_t count = 0;
+    tree->fields[count++] = ph__tree_field_text("cause", cause);
+    if (records > 0) /* it is known how many */
+        tree->fields[count++] = ph__tree_field_number("records", PH_U64, records);
+    tree->fields[count++] = ph__tree_field_number("bytes", PH_U64, bytes);
+    ph__tree_event_emit(tree, NULL, name.text, PH_LEVEL_WARN, NULL, count);
 }
 
 void ph__tree_budget_tell(struct ph__tree *tree) {

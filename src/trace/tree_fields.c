@@ -149,7 +149,7 @@ bool ph__tree_fields_read(struct ph__tree *tree, const struct ph__site *site, co
     return true;
 }
 
-void ph__tree_fields_name_arguments(struct ph__tree *tree, uint32_t count) {
+void ph__tree_arguments_name(struct ph__tree *tree, uint32_t count) {
     for (uint32_t i = 0; i < count && i < sizeof argument_names / sizeof argument_names[0]; i++)
         tree->fields[i].name = argument_names[i];
 }

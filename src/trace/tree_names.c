@@ -58,11 +58,25 @@ const char *ph__tree_name_text(struct ph__tree *tree, const struct ph__name *nam
     return "";
 }
 
+/* The other form of a name, as the text sink shows it: a filter may be written after what was seen there.
+ * NULL when there is none. */
+static const char *other_form(const struct ph__name *name, const char *text, char *form, size_t size) {
+    if (name->naming == PH__NAME_SYSTEM_CALL && name->text)
+        snprintf(form, size, "syscall %s", text);
+    else if (name->naming == PH__NAME_SYSTEM_CALL)
+        snprintf(form, size, "syscall %" PRIu64, name->value);
+    else if (name->naming == PH__NAME_FUNCTION)
+        snprintf(form, size, "%s()", text);
+    else
+        return NULL;
+    return form;
+}
+
 bool ph__tree_name_wanted(struct ph__tree *tree, const struct ph__name *name, ph_level level) {
     const char *text = ph__tree_name_text(tree, name);
+    char form[sizeof tree->name + 16];
 
-    return ph__filter_level(tree->filter, NULL, name->naming == PH__NAME_FUNCTION ? text : NULL, text) >=
-           level;
+    return ph__filter_level(tree->filter, NULL, other_form(name, text, form, sizeof form), text) >= level;
 }
 
 static const char *text_find(const struct ph__tree *tree, enum ph__naming naming, uint64_t value) {

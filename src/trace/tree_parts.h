@@ -185,7 +185,7 @@ ph_field ph__tree_field_number(const char *name, ph_type type, uint64_t number);
 ph_field ph__tree_field_text(const char *name, const char *text);
 
 /* Names the first (count) of the tree's (fields) as arguments. */
-void ph__tree_fields_name_arguments(struct ph__tree *tree, uint32_t count);
+void ph__tree_arguments_name(struct ph__tree *tree, uint32_t count);
 
 /* ---- tree_spans.c ------------------------------------------------------------------------------------- */
 

@@ -93,7 +93,7 @@ static enum outcome system_call_begin(struct ph__tree *tree, const struct ph__re
         .position = position, .name = known->name, .kind = PH_SPAN_SYSTEM_CALL, .level = PH_LEVEL_INFO};
     for (uint32_t i = 0; i < record->count; i++)
         tree->fields[i] = ph__tree_field_number(NULL, PH_U64, record->words[i]);
-    ph__tree_fields_name_arguments(tree, record->count);
+    ph__tree_arguments_name(tree, record->count);
     begin(tree, &span, known->wanted, record->count);
     return TAKEN;
 }
@@ -290,9 +290,8 @@ static enum outcome program_exit(struct ph__tree *tree, const struct ph__record 
     }
     if (!record->site) {
         /* It leaves its last system call by this, and whatever else is open when the host says so. */
-        static const struct ph__ending finished = {false, PH_OK, NULL};
         if (tree->depth > tree->host && tree->spans[tree->depth - 1].kind == PH_SPAN_SYSTEM_CALL)
-            ph__tree_spans_close(tree, tree->depth - 1, &finished);
+            ph__tree_spans_close(tree, tree->depth - 1, &well);
         tree->exited = true;
     }
     return TAKEN;

@@ -157,6 +157,20 @@ static void head_move(int64_t distance, uint64_t n) {
 }
 PH_EXPORT(head_move, PH_VOID, PH_I64, PH_U64);
 
+/* Records that end where numbers do: the head wraps, and so does whoever adds a length to it. */
+static void head_to_the_end(uint64_t length, uint64_t n) {
+    drain();
+    publish(0ull - 4096);
+    drain();
+    for (uint64_t at = 0ull - 4096; at != 0ull - 8; at += 8)
+        *(uint64_t *)(PH__TRACE_RING_GVA + (at & (control->trace.ring_size - 1))) =
+            PH__RECORD_WORD(PH__RECORD_EVENT, 0, length);
+    publish(0ull - 8);
+    drain();
+    mark(n);
+}
+PH_EXPORT(head_to_the_end, PH_VOID, PH_U64, PH_U64);
+
 /* Another word of the ring's page. */
 static void page_word(uint32_t index, uint64_t value, uint64_t n) {
     uint64_t *words = (uint64_t *)ring;

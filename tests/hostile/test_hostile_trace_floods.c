@@ -112,6 +112,25 @@ static void budgets_of_calls_and_sandboxes_hold(void **state) {
     lying_end(&lying, "bytes of a sandbox");
 }
 
+static void records_at_the_end_of_all_positions_are_given_up_like_others(void **state) {
+    ph_config config = PH_CONFIG_INIT;
+    struct lying lying;
+
+    (void)state;
+    test_needs_kvm();
+    config.trace_ring = 16 << 10;
+    config.trace_call_bytes = 2048;
+    lying_begin(&lying, &config, true, true);
+    hostile_expect(&lying.hostile,
+                   hostile_call(&lying.hostile, "head_to_the_end", ARGS(U64(255), U64(1)), NULL), PH_OK,
+                   "head_to_the_end");
+    const ph_trace_stats stats = lying_stats(&lying);
+    assert_int_equal(stats.lost_bytes, 4096 - 8);
+    assert_int_equal(stats.dropped_budget, 3);
+    lie(&lying, "marks", ARGS(U64(10)));
+    lying_end(&lying, "the end of all positions");
+}
+
 static void a_million_spans_in_each_other_cost_bounded_memory(void **state) {
     const uint64_t count = test_scaled(1000000);
     (void)state;
@@ -251,6 +270,7 @@ int main(void) {
         cmocka_unit_test(garbage_is_counted_and_reading_goes_on),
         cmocka_unit_test(ten_million_records_cost_bounded_memory_and_are_all_counted),
         cmocka_unit_test(budgets_of_calls_and_sandboxes_hold),
+        cmocka_unit_test(records_at_the_end_of_all_positions_are_given_up_like_others),
         cmocka_unit_test(a_million_spans_in_each_other_cost_bounded_memory),
         cmocka_unit_test(ends_without_a_begin_are_counted),
         cmocka_unit_test(asynchronous_spans_and_fields_are_bounded),

@@ -91,7 +91,7 @@ const ph_field *trace_field(const ph_field *fields, size_t count, const char *na
 uint64_t trace_number(const ph_field *fields, size_t count, const char *name);
 
 /* Checks that the events called (name), in the order in which they came, have (first), (first) + 1, ... in
- * the field "n", (count) of them and no more. */
+ * the field "n", (count) of them and no more, and times that grow. */
 void trace_sequence_check(const struct trace_collect *collect, const char *name, uint64_t first,
                           uint64_t count);
 

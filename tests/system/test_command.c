@@ -275,6 +275,22 @@ static void a_full_disk_is_noticed(void **state) {
                  "pinhole: writing to standard output failed: No space left on device\n");
 }
 
+/* What is larger than the stream's buffer fails long before the stream is closed. */
+static void a_full_disk_is_noticed_at_once(void **state) {
+    static char text[100000];
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    test_needs_kvm();
+    assert_true(full >= 0);
+    memset(text, 'a', sizeof text - 1);
+    text[0] = text[sizeof text - 2] = '"';
+    struct running running =
+        command_start_to(ARGUMENTS("call", "--raw", GUEST("types"), "echo_str", text), 0, full);
+    assert_fails(command_wait(&running), 1,
+                 "pinhole: writing to standard output failed: No space left on device\n");
+}
+
 static void a_closed_pipe_ends_the_command_like_any_other(void **state) {
     int ends[2];
 
@@ -348,6 +364,7 @@ int main(void) {
         cmocka_unit_test(nothing_that_the_c_library_buffers_is_lost),
         cmocka_unit_test(much_that_the_guest_prints_is_all_there),
         cmocka_unit_test(a_full_disk_is_noticed),
+        cmocka_unit_test(a_full_disk_is_noticed_at_once),
         cmocka_unit_test(a_closed_pipe_ends_the_command_like_any_other),
         cmocka_unit_test(a_signal_interrupts_the_guest),
         cmocka_unit_test(a_signal_between_two_calls_is_not_lost),

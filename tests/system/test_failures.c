@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pinhole/trace.h>
+
 static const ph_signature visit_signature = {.result = PH_I32, .count = 1, .args = {PH_I32}};
 
 static ph_status visit(void *context, ph_host_call *call, const ph_value *args, ph_value *result) {
@@ -31,7 +33,7 @@ static unsigned count_mappings(void) {
 
 /* Creates, starts, calls twice and destroys. Gives the first status that is not PH_OK, its error in (error).
  */
-static ph_status live(ph_image *image, ph_error *error) {
+static ph_status live(ph_image *image, ph_tracer *tracer, ph_error *error) {
     const ph_value argument = {.type = PH_I32, .i32 = 4};
     const char *const words[] = {"one", NULL};
     ph_config config = PH_CONFIG_INIT;
@@ -39,6 +41,7 @@ static ph_status live(ph_image *image, ph_error *error) {
     ph_value result;
 
     config.timeout_ns = TEST_TIMEOUT_NS;
+    config.tracer = tracer;
     config.argv = config.envp = words;
     ph_status status = ph_sandbox_create(image, &config, &sandbox, error);
     if (status != PH_OK) {
@@ -62,19 +65,54 @@ static ph_status live(ph_image *image, ph_error *error) {
     return status;
 }
 
-static void every_failing_call_has_a_status_and_leaves_nothing_behind(void **state) {
+/* One that writes text and one that writes JSON, both to (file). */
+static ph_status add_sinks(ph_tracer *tracer, FILE *file, ph_error *error) {
+    ph_file_sink options = PH_FILE_SINK_INIT;
+    ph_sink sink;
+
+    options.file = file;
+    ph_status status = ph_text_sink_open(&options, &sink, error);
+    if (status == PH_OK)
+        status = ph_tracer_add_sink(tracer, &sink, error);
+    if (status == PH_OK)
+        status = ph_jsonl_sink_open(&options, &sink, error);
+    return status == PH_OK ? ph_tracer_add_sink(tracer, &sink, error) : status;
+}
+
+/* Synchronous: whoever decodes on another thread would make the numbers of the calls depend on time. */
+static ph_status live_traced(ph_image *image, FILE *file, ph_error *error) {
+    ph_tracer_config config = PH_TRACER_CONFIG_INIT;
+    ph_tracer *tracer;
+
+    config.synchronous = true;
+    ph_status status = ph_tracer_create(&config, &tracer, error);
+    if (status != PH_OK) {
+        assert_null(tracer);
+        return status;
+    }
+    status = add_sinks(tracer, file, error);
+    if (status == PH_OK)
+        status = live(image, tracer, error);
+    ph_tracer_destroy(tracer);
+    return status;
+}
+
+/* A life, traced to (file) unless that is NULL. */
+static ph_status live_once(ph_image *image, FILE *file, ph_error *error) {
+    return file ? live_traced(image, file, error) : live(image, NULL, error);
+}
+
+static void fail_every_call(FILE *file) {
     ph_error error;
-    (void)state;
-    test_needs_kvm();
     ph_image *image = test_image("loops");
 
-    assert_int_equal(live(image, &error), PH_OK); /* what is made once for a process is made now */
+    assert_int_equal(live_once(image, file, &error), PH_OK); /* what is made once for a process is made now */
     const unsigned descriptors = failing_descriptors();
     const unsigned mappings = count_mappings();
     for (unsigned at = 1;; at++) {
         memset(&error, 0, sizeof error);
         failing = (struct failing){.at = at};
-        ph_status status = live(image, &error);
+        ph_status status = live_once(image, file, &error);
         const char *failed = failing.failed;
         failing = (struct failing){0};
         if (!failed) {
@@ -89,13 +127,31 @@ static void every_failing_call_has_a_status_and_leaves_nothing_behind(void **sta
         assert_int_equal(failing_descriptors(), descriptors);
         assert_in_range(count_mappings(), 0, mappings + 1); /* malloc may have grown */
     }
-    assert_int_equal(live(image, &error), PH_OK);
+    assert_int_equal(live_once(image, file, &error), PH_OK);
     ph_image_close(image);
+}
+
+static void every_failing_call_has_a_status_and_leaves_nothing_behind(void **state) {
+    (void)state;
+    test_needs_kvm();
+    fail_every_call(NULL);
+}
+
+/* A trace may miss what there was no memory for. */
+static void so_it_is_with_a_trace(void **state) {
+    FILE *file = tmpfile();
+
+    (void)state;
+    test_needs_kvm();
+    assert_non_null(file);
+    fail_every_call(file);
+    fclose(file);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failing_call_has_a_status_and_leaves_nothing_behind),
+        cmocka_unit_test(so_it_is_with_a_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

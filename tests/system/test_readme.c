@@ -76,7 +76,7 @@ static void there_is_no_other_code(void **state) {
 
 /* Runs a shell's line and gives what it printed, in static memory. */
 static const char *output_of(const char *line) {
-    static char output[4096];
+    static char output[32768];
     FILE *pipe = popen(line, "r"); // NOLINT(cert-env33-c): a constant line, with paths of the build
 
     assert_non_null(pipe);
@@ -108,6 +108,22 @@ static void the_database_answers(void **state) {
                         "[{\"name\":\"Jupiter\",\"moons\":95},{\"name\":\"Mars\",\"moons\":2}]\n");
 }
 
+static void the_trace_has_what_was_asked_for(void **state) {
+    char line[2048];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "'%s/trace_host' '%s' 2>&1", environment("PH_TEST_EXAMPLES"),
+             test_guest_path("sqlite"));
+    const char *output = output_of(line);
+    assert_non_null(strstr(output, "[]\n  4 spans, 0 rows traced\n"));
+    assert_non_null(strstr(output, "[{\"n\":1},{\"n\":2},{\"n\":3}]\n  2 spans, 0 rows traced\n"));
+    assert_non_null(strstr(output, "[{\"n\":1},{\"n\":2},{\"n\":3}]\n  2 spans, 3 rows traced\n"));
+    assert_non_null(strstr(output, "\n0 records lost\n"));
+    assert_non_null(strstr(output, "\ncall query "));
+    assert_non_null(strstr(output, "  debug row "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_guest_is_the_one_in_the_tree),
@@ -115,6 +131,7 @@ int main(void) {
         cmocka_unit_test(there_is_no_other_code),
         cmocka_unit_test(the_host_greets),
         cmocka_unit_test(the_database_answers),
+        cmocka_unit_test(the_trace_has_what_was_asked_for),
     };
     return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
 }

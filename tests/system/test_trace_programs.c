@@ -145,7 +145,7 @@ static void functions_are_spans_by_their_symbols(void **state) {
         struct traced traced;
         filtered_begin(&traced, function_guests[i], "trace", NULL);
         traced_run(&traced, "tree", ARGS(I64(1)));
-        function_in(&traced, "tree", 0, "ph__export_tree");
+        function_in(&traced, "tree", 0, "guest tree");
         for (size_t j = 0; j < 2; j++)
             function_in(&traced, "branch", j, "tree");
         for (size_t j = 0; j < 4; j++) {
@@ -156,13 +156,13 @@ static void functions_are_spans_by_their_symbols(void **state) {
 
         traced_run(&traced, "fibonacci", ARGS(I64(12)));
         assert_int_equal(trace_spans_named(&traced.collect, "fibonacci"), 465);
-        function_in(&traced, "fibonacci", 464, "ph__export_fibonacci");
+        function_in(&traced, "fibonacci", 464, "guest fibonacci");
         for (size_t j = 0; j < 464; j++)
             function_in(&traced, "fibonacci", j, "fibonacci");
 
         traced_run(&traced, "down", ARGS(I64(100)));
         assert_int_equal(trace_spans_named(&traced.collect, "down"), 101);
-        function_in(&traced, "down", 100, "ph__export_down");
+        function_in(&traced, "down", 100, "guest down");
         for (size_t j = 0; j < 100; j++) {
             const ph_trace_span *span = function_in(&traced, "down", j, "down");
             assert_int_equal(span->parent, span_number(&traced, "down", j + 1)->id);
@@ -173,7 +173,7 @@ static void functions_are_spans_by_their_symbols(void **state) {
         assert_int_equal(trace_spans_named(&traced.collect, "leaf"), 10);
         for (size_t j = 0; j < 10; j++) {
             function_in(&traced, "leaf", j, "allocates");
-            function_in(&traced, "allocates", j, j < 9 ? "allocates" : "ph__export_allocates");
+            function_in(&traced, "allocates", j, j < 9 ? "allocates" : "guest allocates");
         }
         sound_end(&traced);
     }
@@ -191,10 +191,10 @@ static void functions_that_longjmp_left_hold_nothing_that_follows(void **state) 
             for (size_t j = 0; j <= (size_t)depth; j++)
                 assert_true(span_number(&traced, "leave", j)->unfinished);
             function_in(&traced, "leaf", 0, "jump");
-            function_in(&traced, "jump", 0, "ph__export_jump");
+            function_in(&traced, "jump", 0, "guest jump");
         }
         traced_run(&traced, "retry", ARGS(I64(30)));
-        const ph_trace_span *retry = function_in(&traced, "retry", 0, "ph__export_retry");
+        const ph_trace_span *retry = function_in(&traced, "retry", 0, "guest retry");
         size_t left = 0;
         for (size_t j = 0; j < 45; j++)
             left += span_number(&traced, "leave", j)->parent == retry->id;

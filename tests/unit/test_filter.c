@@ -95,9 +95,9 @@ static void the_most_specific_target_decides_and_of_equals_the_last(void **state
     parse("[a-z][[:digit:]]*=error,a*=warn");
     assert_int_equal(level("x", "f", "a1"), PH_LEVEL_WARN);
     assert_int_equal(filter.rules[0].literals, 0);
-    parse("\\*\\[=error,[]x]y=off,[!]]=off,[=off,a[b=off,\xc3\xa9=off,[[.].]]z=off,[\\]]=off,\\=off");
-    static const uint32_t literals[] = {2, 1, 0, 1, 3, 1, 1, 0, 1};
-    assert_int_equal(filter.count, 9);
+    parse("\\*\\[=error,[]x]y=off,[!]]=off,a\\[b=off,\xc3\xa9=off,[[.].]]z=off,[\\]]=off,\\=off");
+    static const uint32_t literals[] = {2, 1, 0, 3, 1, 1, 0, 1};
+    assert_int_equal(filter.count, 8);
     for (uint32_t i = 0; i < filter.count; i++)
         assert_int_equal(filter.rules[i].literals, literals[i]);
     assert_int_equal(level("x", "f", "*["), PH_LEVEL_ERROR);
@@ -131,6 +131,26 @@ static void what_makes_no_sense_is_named(void **state) {
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
     assert_refused(text, "xxx' has the level 'xxx");
+}
+
+static void a_set_that_does_not_end_is_refused(void **state) {
+    static const char *const elements[] = {"[=debug",   "a[b=debug",   "x[]=debug",
+                                           "[!]=debug", "[a\\]=debug", "[a]b[c=debug"};
+    char why[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "info,b*=off,%s", elements[i]);
+        snprintf(why, sizeof why, "the filter's element '%s' has a '[' without its ']'", elements[i]);
+        assert_int_equal(ph__filter_parse(text, &filter, &error), PH_E_ARGUMENT);
+        if (!strstr(error.message, why))
+            fail_msg("'%s' is refused with '%s'", text, error.message);
+        assert_int_equal(filter.count, 0);
+        assert_null(filter.rules);
+    }
+    parse("\\[=debug,[[]=debug");
+    assert_int_equal(level("x", "f", "["), PH_LEVEL_DEBUG);
 }
 
 static void there_are_up_to_1024_targets(void **state) {
@@ -227,6 +247,7 @@ int main(void) {
         TEST(the_most_specific_target_decides_and_of_equals_the_last),
         TEST(spaces_and_equal_signs_are_where_they_are),
         TEST(what_makes_no_sense_is_named),
+        TEST(a_set_that_does_not_end_is_refused),
         TEST(there_are_up_to_1024_targets),
         TEST(every_failing_call_leaves_nothing_behind),
         TEST(no_name_makes_a_filter_slow),

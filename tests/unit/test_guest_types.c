@@ -153,6 +153,7 @@ static void traces_of_the_wrong_type_do_not_compile(void **state) {
     "void f(const char *s, int64_t n); void f(const char *s, int64_t n) { (void)s; (void)n; " text "}"
 #define FIELD "ph_i64(\"n\", n)"
 #define FOUR FIELD ", " FIELD ", " FIELD ", " FIELD
+#define FOUR_INTS "%d %d %d %d"
     static const struct source sources[] = {
         {BODY("PH_SPAN(\"a\"); PH_SPAN(\"b\", " FIELD "); PH_EVENT(\"c\", ph_str(\"s\", s));"), true},
         {BODY("PH_SPAN_AS(a, PH_LEVEL_WARN, \"a\"); PH_SPAN_FIELDS(a, ph_bytes(\"b\", s, 1));"), true},
@@ -174,6 +175,21 @@ static void traces_of_the_wrong_type_do_not_compile(void **state) {
         {BODY("PH_LOG_INFO(\"%d\", 1, 2);"), false},
         {BODY("PH_LOG_INFO(s);"), false},
         {BODY("PH_COUNTER(\"a\", s);"), false},
+        {BODY("PH_LOG_INFO(\"" FOUR_INTS FOUR_INTS FOUR_INTS "\", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);"),
+         true},
+        {BODY("PH_LOG_INFO(\"" FOUR_INTS FOUR_INTS FOUR_INTS
+              "%d\", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13);"),
+         false},
+        {BODY("PH_LOG_INFO(\"" FOUR_INTS FOUR_INTS FOUR_INTS FOUR_INTS
+              "\", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);"),
+         false},
+        {BODY("PH_SPAN_AT(PH_LEVEL_ERROR, \"a\"); PH_EVENT_AT(PH_LEVEL_TRACE, \"a\");"), true},
+        {BODY("PH_SPAN_AT(PH_LEVEL_OFF, \"a\");"), false},
+        {BODY("PH_SPAN_AS(a, PH_LEVEL_OFF, \"a\"); (void)a;"), false},
+        {BODY("PH_SPAN_END(PH_SPAN_BEGIN_AT(6, \"a\"));"), false},
+        {BODY("PH_EVENT_AT(PH_LEVEL_OFF, \"a\");"), false},
+        {BODY("PH_LOG_AT(PH_LEVEL_OFF, \"a\");"), false},
+        {BODY("PH_ASYNC_BEGIN_AT(PH_LEVEL_OFF, \"a\", 1);"), false},
         {BODY("PH_SPAN_END(n);"), false},
         {BODY("PH_SPAN_FIELDS(n, " FIELD ");"), false},
     };
@@ -205,17 +221,22 @@ static const char everything[] = "#define PH_TRACE_DISABLE\n"
                                  "#ifdef WRONG\n"
                                  "void g(void);\n"
                                  "void g(void) { PH_LOG_INFO(\"%d\", \"text\"); }\n"
+                                 "#endif\n"
+                                 "#ifdef WRONG_LEVEL\n"
+                                 "void g(void);\n"
+                                 "void g(void) { PH_SPAN_AT(PH_LEVEL_OFF, \"a\"); }\n"
                                  "#endif\n";
 
-/* The exit status of (compiler) for everything, whose assembly goes to (output). */
-static int compile_everything(const char *compiler, const char *language, const char *level,
-                              const char *define, const char *output) {
+/* The exit status of (compiler) with (flag) for (source), whose assembly goes to (output). */
+static int assemble(const char *source, const char *compiler, const char *language, const char *level,
+                    const char *flag, const char *output) {
+    const size_t size = strlen(source);
     const bool cxx = strcmp(language, "c++") == 0;
     int ends[2];
     int status;
 
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(write(ends[1], everything, sizeof everything - 1), sizeof everything - 1);
+    assert_int_equal(write(ends[1], source, size), size);
     close(ends[1]);
     pid_t child = fork();
     if (child == 0) {
@@ -223,7 +244,7 @@ static int compile_everything(const char *compiler, const char *language, const 
         int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         dup2(nowhere, STDERR_FILENO);
         execlp(compiler, compiler, cxx ? "-std=c++17" : "-std=c11", "-Wall", "-Wextra", "-Wpedantic",
-               "-Wshadow", "-Werror", level, define, "-S", "-fno-asynchronous-unwind-tables", "-I",
+               "-Wshadow", "-Werror", level, flag, "-S", "-fno-asynchronous-unwind-tables", "-I",
                getenv("PH_TEST_INCLUDE"), "-x", language, "-", "-o", output, (char *)NULL);
         _exit(127);
     }
@@ -246,7 +267,7 @@ static void disabled_traces_are_checked_and_leave_nothing(void **state) {
     for (size_t i = 0; i < 8; i++) {
         const char *compiler = compilers[i / 2][0];
         int status =
-            compile_everything(compiler, compilers[i / 2][1], i % 2 ? "-O2" : "-O0", "-DRIGHT", output);
+            assemble(everything, compiler, compilers[i / 2][1], i % 2 ? "-O2" : "-O0", "-DRIGHT", output);
         if (status == 127 && i >= 4)
             continue;
         if (status != 0)
@@ -262,9 +283,63 @@ static void disabled_traces_are_checked_and_leave_nothing(void **state) {
         assert_null(strstr(assembly, "ph__note"));
         if (i % 2 && !strstr(assembly, "movq\t%rsi, %rax\n\tret"))
             fail_msg("%s: more than the argument comes back:\n%s", compiler, assembly);
-        status = compile_everything(compiler, compilers[i / 2][1], "-O2", "-DWRONG", output);
+        status = assemble(everything, compiler, compilers[i / 2][1], "-O2", "-DWRONG", output);
         if (status == 0)
             fail_msg("%s: a disabled log is not checked", compiler);
+        status = assemble(everything, compiler, compilers[i / 2][1], "-O2", "-DWRONG_LEVEL", output);
+        if (status == 0)
+            fail_msg("%s: the level of a disabled span is not checked", compiler);
+    }
+    unlink(output);
+}
+
+/* All that the macros make, in functions that are not to be instrumented themselves. */
+static const char made_by_macros[] = "#include <pinhole/guest.h>\n"
+                                     "#define PLAIN __attribute__((no_instrument_function)) static\n"
+                                     "PH_IMPORT(ask, PH_I32, PH_STR);\n"
+                                     "PH_IMPORT_AS(tell, say, PH_VOID);\n"
+                                     "PLAIN int32_t f(const char *s) {\n"
+                                     "    int32_t result;\n"
+                                     "    PH_SPAN(\"a\", ph_str(\"s\", s));\n"
+                                     "    PH_LOG_INFO(\"%d\", 1);\n"
+                                     "    say();\n"
+                                     "    return ph_try_say() || ph_try_ask(s, &result) ? ask(s) : result;\n"
+                                     "}\n"
+                                     "PH_EXPORT(f, PH_I32, PH_STR);\n"
+                                     "PLAIN void prepare(void) { PH_COUNTER(\"c\", 1); }\n"
+                                     "PH_INIT(prepare);\n"
+                                     "#ifdef __cplusplus\nextern \"C\"\n#endif\n"
+                                     "void own(void);\n"
+                                     "void own(void) {}\n";
+
+static void only_functions_of_the_program_are_instrumented(void **state) {
+    static const char *const compilers[][2] = {
+        {"gcc", "c"}, {"g++", "c++"}, {"clang", "c"}, {"clang++", "c++"}};
+    char output[] = "/tmp/ph-guest-types-XXXXXX";
+    static char assembly[64 << 10];
+    int placeholder = mkstemp(output);
+
+    (void)state;
+    assert_true(placeholder >= 0);
+    close(placeholder);
+    for (size_t i = 0; i < 8; i++) {
+        const char *compiler = compilers[i / 2][0];
+        int status = assemble(made_by_macros, compiler, compilers[i / 2][1], i % 2 ? "-O2" : "-O0",
+                              "-finstrument-functions", output);
+        if (status == 127 && i >= 4)
+            continue;
+        if (status != 0)
+            fail_msg("%s: does not compile", compiler);
+        int file = open(output, O_RDONLY | O_CLOEXEC);
+        ssize_t size = read(file, assembly, sizeof assembly - 1);
+        close(file);
+        assert_true(size > 0 && size < (ssize_t)sizeof assembly - 1);
+        assembly[size] = 0;
+        unsigned hooked = 0;
+        for (const char *at = assembly; (at = strstr(at, "\t__cyg_profile_func_enter")); at++)
+            hooked++;
+        if (hooked != 1)
+            fail_msg("%s: %u functions are instrumented:\n%s", compiler, hooked, assembly);
     }
     unlink(output);
 }
@@ -277,6 +352,7 @@ int main(void) {
         cmocka_unit_test(twelve_arguments_compile_and_thirteen_do_not),
         cmocka_unit_test(traces_of_the_wrong_type_do_not_compile),
         cmocka_unit_test(disabled_traces_are_checked_and_leave_nothing),
+        cmocka_unit_test(only_functions_of_the_program_are_instrumented),
     };
     return cmocka_run_group_tests_name("guest_types", tests, NULL, NULL);
 }

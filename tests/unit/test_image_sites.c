@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -282,8 +281,6 @@ static void kinds_levels_and_fields_are_those_that_there_are(void **state) {
     DAMAGED(entry->kind = 0, "it is of no kind");
     DAMAGED(entry->kind = PH__SITE_FUNCTION + 1, "it is of no kind");
     DAMAGED(entry->kind = UINT8_MAX, "it is of no kind");
-    DAMAGED(entry->level = 0, "it has no level");
-    DAMAGED(entry->level = 6, "it has no level");
     DAMAGED(entry->reserved[0] = 1, "its reserved bytes");
     DAMAGED(entry->reserved[4] = 1, "its reserved bytes");
     DAMAGED(entry->count = 13, "it has more or fewer fields");
@@ -300,6 +297,20 @@ static void kinds_levels_and_fields_are_those_that_there_are(void **state) {
     DAMAGED((entry->kind = PH__SITE_COUNTER, entry->count = 1, *type = PH_U64), "a counter's value");
     DAMAGED((entry->kind = PH__SITE_COUNTER, entry->count = 1, *type = PH_STR), "a counter's value");
 #undef DAMAGED
+}
+
+static void a_level_that_there_is_not_is_refused_with_its_place(void **state) {
+    struct ph__site_entry *entry;
+
+    (void)state;
+    add_site(PH__SITE_EVENT, "sound", 0, "", 0);
+    entry = add_site(PH__SITE_SPAN, "sp\x1b\nan", 0, "", 0);
+    entry->level = 0;
+    assert_refused("trace site 1 (\"sp??an\", src/main.c:101) has level 0, which is none");
+    entry->level = 6;
+    assert_refused("trace site 1 (\"sp??an\", src/main.c:101) has level 6, which is none");
+    entry->level = PH_LEVEL_TRACE;
+    assert_opened();
 }
 
 static void texts_end_inside_their_segment(void **state) {
@@ -443,11 +454,9 @@ static uint8_t *make_large(uint32_t count, uint32_t texts, size_t *size) {
 static void there_may_be_a_million_sites(void **state) {
     size_t size;
     uint8_t *bytes = make_large(PH__SITE_MAX, 16, &size);
-    clock_t start = clock();
 
     (void)state;
     assert_int_equal(ph_image_open_bytes(bytes, size, "large", 0, &image, &error), PH_OK);
-    assert_true(clock() - start < 10 * CLOCKS_PER_SEC);
     assert_int_equal(image->site_count, PH__SITE_MAX);
     assert_int_equal(image->sites[PH__SITE_MAX - 1].word, PH__SITE_MAX - 1);
     assert_string_equal(image->sites[1].name, "aaaaaaaaaaaaaa");
@@ -458,12 +467,10 @@ static void there_may_be_a_million_sites(void **state) {
 static void a_small_file_does_not_become_a_large_one(void **state) {
     size_t size;
     uint8_t *bytes = make_large(1 << 17, 8192, &size);
-    clock_t start = clock();
 
     (void)state;
     assert_int_equal(ph_image_open_bytes(bytes, size, "large", 0, &image, &error), PH_E_IMAGE);
     assert_non_null(strstr(error.message, "longer than 256 MiB together"));
-    assert_true(clock() - start < 10 * CLOCKS_PER_SEC);
     free(bytes);
 }
 
@@ -512,6 +519,7 @@ int main(void) {
         TEST(the_words_are_zeros_that_the_guest_cannot_write),
         TEST(a_site_has_a_word_of_its_own),
         TEST(kinds_levels_and_fields_are_those_that_there_are),
+        TEST(a_level_that_there_is_not_is_refused_with_its_place),
         TEST(texts_end_inside_their_segment),
         TEST(texts_are_made_fit_to_be_shown),
         TEST(long_texts_are_cut_between_characters),

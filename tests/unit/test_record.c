@@ -103,23 +103,6 @@ static void any_type_is_passed_on(void **state) {
     }
 }
 
-static void records_are_counted_by_their_lengths(void **state) {
-    uint64_t words[10] = {2, 0, 3, 0, 0, 4, 0, 0, 0, 0};
-
-    (void)state;
-    const uint8_t *bytes = guarded_copy(&memory, words, sizeof words);
-    assert_int_equal(ph__records_count(bytes, 0), 0);
-    assert_int_equal(ph__records_count(bytes, 16), 1);
-    assert_int_equal(ph__records_count(bytes, 40), 2);
-    assert_int_equal(ph__records_count(bytes, 72), 3);
-    /* What is no record counts as one, to its end. */
-    assert_int_equal(ph__records_count(bytes, 80), 4);
-    words[2] = 0;
-    assert_int_equal(ph__records_count(guarded_copy(&memory, words, sizeof words), sizeof words), 2);
-    words[2] = 9;
-    assert_int_equal(ph__records_count(guarded_copy(&memory, words, sizeof words), sizeof words), 2);
-}
-
 static void every_type_of_value_is_read(void **state) {
     static const uint8_t types[] = {PH_I64, PH_U64, PH_F64, PH_BOOL, PH_STR, PH_BYTES, PH_POINTER, PH_BOOL};
     uint64_t words[11] = {(uint64_t)-5, UINT64_MAX, 0, 0, sizes(9, 9), 0, 0, sizes(3, 3), 0, 0xdead, 2};
@@ -299,7 +282,6 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_span_names_its_begin),
         cmocka_unit_test(an_impossible_length_is_no_record),
         cmocka_unit_test(any_type_is_passed_on),
-        cmocka_unit_test(records_are_counted_by_their_lengths),
         cmocka_unit_test(every_type_of_value_is_read),
         cmocka_unit_test(the_words_are_exactly_the_values),
         cmocka_unit_test(only_a_fields_types_are_values),

@@ -367,7 +367,7 @@ static void logs_record_what_their_format_names(void **state) {
     PH_LOG_AT(PH_LEVEL_INFO, "%s|%.2s|%.*s|%.*s", "one", "two", 3, end - 3, -1, "four");
     PH_LOG_INFO("%.3s %d", end - 3, 1);
     PH_LOG_INFO("%s %d", no_text, 1);
-    PH_LOG_INFO("%d %d %d %d %d %d %d %d %d %d %d %d %d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13);
+    PH_LOG_INFO("%d %d %d %d %d %d %d %d %d %d %d %d", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
 
     expect_log(&position, "", NULL, 0);
     EXPECT_LOG("iiuuuui", (uint64_t)-1, 2, 3, 4, 5, 6, 'c');

@@ -450,8 +450,8 @@ static void losses_add_up_and_are_told_where_they_were(void **state) {
     assert_string_equal(test->events[2].fields, "cause=ring records=3 bytes=50");
     assert_string_equal(test->events[3].fields, "cause=queue records=100 bytes=2400");
     assert_string_equal(test->events[4].fields, "cause=budget records=7 bytes=112");
-    assert_string_equal(test->events[5].fields, "cause=overwritten records=0 bytes=4096");
-    assert_string_equal(test->events[6].fields, "cause=nonsense records=0 bytes=64");
+    assert_string_equal(test->events[5].fields, "cause=overwritten bytes=4096");
+    assert_string_equal(test->events[6].fields, "cause=nonsense bytes=64");
     assert_int_equal(test->events[6].level, PH_LEVEL_WARN);
 }
 
@@ -480,6 +480,48 @@ static void what_is_not_wanted_is_left_out_and_its_children_stay(void **state) {
     assert_int_equal(test->stats.filtered, 4);
     assert_int_equal(test->stats.records, 13);
     assert_int_equal(test->stats.unknown_ends, 0);
+}
+
+/* Both as they are called and as the text sink shows them. */
+static void names_are_filtered_in_either_form(void **state) {
+    struct tree_test *test = *state;
+    static const struct {
+        const char *filter;
+        bool write, unknown, compute, address;
+    } expected[] = {
+        {"info", true, true, true, true},
+        {"info,syscall *=off", false, false, true, true},
+        {"info,syscall write=off", false, true, true, true},
+        {"info,syscall 4000=off", true, false, true, true},
+        {"info,system call *=off", true, false, true, true},
+        {"info,write=off", false, true, true, true},
+        {"info,*()=off", true, true, false, false},
+        {"info,compute()=off", true, true, false, true},
+        {"info,compute=off", true, true, false, true},
+        {"off,syscall *=info,write=off", true, true, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        const size_t before = test->span_count;
+        tree_filter(test, expected[i].filter);
+        host_begin(test, PH__HOST_RUN, NULL);
+        put_end(test, put_system_call(test, SYS_write));
+        put_end(test, put_system_call(test, 4000));
+        put_end(test, put_function(test, 0x401000, 0x1000));
+        put_end(test, put_function(test, 0x401234, 0x1000));
+        host_end(test, PH_OK, "");
+        bool write = false, unknown = false, compute = false, address = false;
+        for (size_t j = before; j < test->span_count; j++) {
+            const char *name = test->spans[j].name;
+            write = write || strcmp(name, "write") == 0;
+            unknown = unknown || strcmp(name, "system call 4000") == 0;
+            compute = compute || strcmp(name, "compute") == 0;
+            address = address || strcmp(name, "0x401234") == 0;
+        }
+        if (write != expected[i].write || unknown != expected[i].unknown || compute != expected[i].compute ||
+            address != expected[i].address)
+            fail_msg("%s: %d %d %d %d", expected[i].filter, write, unknown, compute, address);
+    }
 }
 
 static void nothing_comes_out_when_everything_is_off(void **state) {
@@ -536,6 +578,7 @@ int main(void) {
         TEST(one_that_begins_again_ends_the_older_one),
         TEST(losses_add_up_and_are_told_where_they_were),
         TEST(what_is_not_wanted_is_left_out_and_its_children_stay),
+        TEST(names_are_filtered_in_either_form),
         TEST(nothing_comes_out_when_everything_is_off),
         TEST(records_outside_of_calls_have_no_parent),
     };
