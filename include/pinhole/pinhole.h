@@ -249,6 +249,27 @@ typedef enum ph_trace_policy {
     PH_TRACE_FLIGHT = 2,
 } ph_trace_policy;
 
+/** The most files in one sandbox, and the most bytes of a path in the guest, without its NUL. */
+#define PH_FILES_MAX 32
+#define PH_FILE_PATH_MAX 255
+
+/**
+ * A file that a guest can read and map, and cannot change. (guest_path) is where the guest finds it:
+ * absolute, at most PH_FILE_PATH_MAX bytes, without "." or ".." and with single slashes. Its content is the
+ * host's file at (host_path), or without one the (bytes).
+ *
+ * The host's file is opened by ph_sandbox_create and mapped, not copied: all sandboxes share its pages with
+ * the host's page cache. The guest sees the size of that moment, and changes of the content as they happen. A
+ * guest that touches a part that the file has lost since gets PH_E_PAGE_FAULT; nothing happens to the host.
+ * Bytes are copied by ph_sandbox_create; for bytes that sandboxes share, give the path of a memfd
+ * (/proc/self/fd/N).
+ */
+typedef struct ph_file {
+    const char *guest_path;
+    const char *host_path;
+    ph_bytes bytes;
+} ph_file;
+
 /**
  * How a sandbox is made. Initialise with PH_CONFIG_INIT, then change what matters; 0 or NULL takes the
  * default.
@@ -294,19 +315,22 @@ typedef struct ph_config {
     uint64_t trace_call_bytes;
     /** The most bytes of records in the sandbox's life. Default: no limit. */
     uint64_t trace_sandbox_bytes;
+    /** Files that the guest can read: (file_count) of them, at most PH_FILES_MAX. Copied. */
+    const ph_file *files;
+    size_t file_count;
 } ph_config;
 
 /** The initial value of a ph_config: every default. */
 #define PH_CONFIG_INIT                                                                                       \
     {                                                                                                        \
         sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
-            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0                                                \
+            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0, NULL, 0                                       \
     }
 
 /**
  * Makes a sandbox of (image). (config) may be NULL for every default. On success (*sandbox) is the
  * caller's, to be destroyed with ph_sandbox_destroy; nothing of the guest has run yet. Returns PH_E_ARGUMENT,
- * PH_E_BACKEND, PH_E_MEMORY, PH_E_SYSTEM or PH_E_SIGNAL_TAKEN.
+ * PH_E_FILE (one of the config's files), PH_E_BACKEND, PH_E_MEMORY, PH_E_SYSTEM or PH_E_SIGNAL_TAKEN.
  */
 PH_API ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox **sandbox,
                                    ph_error *error);

@@ -10,6 +10,7 @@
 #include "abi/frame.h"
 #include "cli/command.h"
 #include "cli/constants.h"
+#include "cli/files.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
@@ -28,7 +29,7 @@ static const char help[] =
     "  --memory SIZE       memory of the guest (64M)\n"
     "  --timeout DURATION  end the start, and each call, after this long\n"
     "  --max-message SIZE  the most bytes of arguments, and of results (16M, or what the arguments need)\n"
-    "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n"
+    "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n" PH__FILES_HELP
     "  --raw               print a string or bytes as they are, and nothing else\n"
     "  --repeat N          call N times and print the last result\n"
     "  --stats             print counts and times of all calls as JSON on standard error\n" PH__TRACING_HELP
@@ -47,6 +48,7 @@ struct request {
     ph_config config;
     struct ph__words hosts;
     struct ph__tracing trace;
+    struct ph__given_files files;
     uint64_t repeat;
     bool raw, stats;
 
@@ -273,6 +275,7 @@ static void clean_up(struct request *request) {
     ph__constants_free(&request->constants);
     ph_image_close(request->image);
     ph__words_free(&request->hosts);
+    ph__given_files_free(&request->files);
     ph__tracing_free(&request->trace);
 }
 
@@ -286,6 +289,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--raw", PH__OPTION_FLAG, &request.raw},
         {"--repeat", PH__OPTION_COUNT, &request.repeat},
         {"--stats", PH__OPTION_FLAG, &request.stats},
+        {"--file", PH__OPTION_WORDS, &request.files.words},
         PH__TRACING_OPTIONS(request.trace),
         {0},
     };
@@ -293,6 +297,8 @@ static int run(const struct ph__command *command, struct ph__line *line) {
 
     if (status == PH__OPTIONS_GO_ON)
         status = ph__tracing_check(command, &request.trace, &request.config);
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__given_files_check(command, &request.files, &request.config);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     if (line->count < 2) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/files.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
@@ -18,7 +19,8 @@ static const char help[] =
     "\n"
     "  --memory SIZE       memory of the program (64M)\n"
     "  --timeout DURATION  end it after this long\n"
-    "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given again\n"
+    "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given "
+    "again\n" PH__FILES_HELP
     "  --stdin             pass standard input on; without it the program reads end of "
     "file\n" PH__TRACING_HELP "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
     "  --help              print this\n"
@@ -34,6 +36,7 @@ struct request {
     struct ph__words environment;
     struct ph__streams streams;
     struct ph__tracing trace;
+    struct ph__given_files files;
     bool use_stdin;
 };
 
@@ -101,6 +104,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
         {"--env", PH__OPTION_WORDS, &request.environment},
         {"--stdin", PH__OPTION_FLAG, &request.use_stdin},
+        {"--file", PH__OPTION_WORDS, &request.files.words},
         PH__TRACING_OPTIONS(request.trace),
         {0},
     };
@@ -109,6 +113,8 @@ static int run(const struct ph__command *command, struct ph__line *line) {
 
     if (status == PH__OPTIONS_GO_ON)
         status = ph__tracing_check(command, &request.trace, &request.config);
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__given_files_check(command, &request.files, &request.config);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     if (line->count == 0) {
@@ -132,6 +138,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
 
 clean_up:
     ph__words_free(&request.environment);
+    ph__given_files_free(&request.files);
     ph__tracing_free(&request.trace);
     return status;
 }

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Paths: a file system that holds an empty root directory, which is the working directory too, and that
- * cannot be written.
+ * System calls that take a path: a file system that cannot be written, with the files in it that the host has
+ * mapped. The root is the working directory.
  */
 #include <linux/fcntl.h>
 
+#include "monitor/files.h"
 #include "monitor/monitor.h"
 #include "monitor/system_calls.h"
 
+#define MAY_EXECUTE 1u
 #define MAY_WRITE 2u
 
-/* 0 for the root, else the error for a path that leads nowhere. */
-static int64_t path_find(uint64_t address) {
-    char head[2];
-    int64_t length = ph__path_from_user(address, head);
-    if (length < 0)
-        return length;
-    return ph__path_is_root(length, head) ? 0 : -ENOENT;
-}
-
 static int64_t path_open(uint64_t path, uint64_t flags) {
-    int64_t answer = path_find(path);
+    struct ph__found found;
+    int64_t answer = ph__path_find(path, &found);
     if (answer == -ENOENT && (flags & O_CREAT))
         return -EROFS;
     if (answer != 0)
         return answer;
-    /* The root exists; but a directory cannot be open here. */
-    return (flags & O_ACCMODE) != O_RDONLY ? -EISDIR : -EACCES;
+    /* A directory exists; but none can be open here. */
+    if (!found.is_file)
+        return (flags & O_ACCMODE) != O_RDONLY ? -EISDIR : -EACCES;
+    if ((flags & O_CREAT) && (flags & O_EXCL))
+        return -EEXIST;
+    if (flags & O_DIRECTORY)
+        return -ENOTDIR;
+    if ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)))
+        return -EROFS;
+    return ph__descriptor_open(found.number, flags);
 }
 
 int64_t ph__sys_open(struct ph__regs *regs) {
@@ -42,8 +44,13 @@ int64_t ph__sys_creat(struct ph__regs *regs) {
 }
 
 static int64_t path_access(uint64_t path, uint64_t mode) {
-    int64_t answer = path_find(path);
-    return answer == 0 && (mode & MAY_WRITE) ? -EROFS : answer;
+    struct ph__found found;
+    int64_t answer = ph__path_find(path, &found);
+    if (answer != 0)
+        return answer;
+    if (mode & MAY_WRITE)
+        return -EROFS;
+    return found.is_file && (mode & MAY_EXECUTE) ? -EACCES : 0;
 }
 
 int64_t ph__sys_access(struct ph__regs *regs) {
@@ -62,11 +69,18 @@ int64_t ph__sys_getcwd(struct ph__regs *regs) {
 }
 
 int64_t ph__sys_chdir(struct ph__regs *regs) {
-    return path_find(regs->rdi);
+    struct ph__found found;
+    int64_t answer = ph__path_find(regs->rdi, &found);
+    if (answer != 0)
+        return answer;
+    if (found.is_file)
+        return -ENOTDIR;
+    return found.is_root ? 0 : -EACCES;
 }
 
 static int64_t path_readlink(uint64_t path) {
-    int64_t answer = path_find(path);
+    struct ph__found found;
+    int64_t answer = ph__path_find(path, &found);
     return answer == 0 ? -EINVAL : answer;
 }
 
@@ -80,7 +94,8 @@ int64_t ph__sys_readlinkat(struct ph__regs *regs) {
 
 /* What makes a file or a directory. */
 static int64_t path_make(uint64_t path) {
-    int64_t answer = path_find(path);
+    struct ph__found found;
+    int64_t answer = ph__path_find(path, &found);
     return answer == 0 ? -EEXIST : answer == -ENOENT ? -EROFS : answer;
 }
 
@@ -94,7 +109,8 @@ int64_t ph__sys_make_at(struct ph__regs *regs) {
 
 /* What changes or removes one. */
 static int64_t path_change(uint64_t path) {
-    int64_t answer = path_find(path);
+    struct ph__found found;
+    int64_t answer = ph__path_find(path, &found);
     return answer == 0 ? -EROFS : answer;
 }
 
@@ -114,6 +130,7 @@ int64_t ph__sys_umask(struct ph__regs *regs) {
 }
 
 int64_t ph__sys_execve(struct ph__regs *regs) {
-    int64_t answer = path_find(regs->rdi);
+    struct ph__found found;
+    int64_t answer = ph__path_find(regs->rdi, &found);
     return answer == 0 ? -EACCES : answer;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Input and output: bytes go through the I/O pages, one exit for each filling. The host never follows a
- * pointer of the guest's here.
+ * Input and output of streams: bytes go through the I/O pages, one exit for each filling. The host never
+ * follows a pointer of the guest's here.
  */
 #include <linux/uio.h>
 
+#include "monitor/files.h"
 #include "monitor/monitor.h"
 #include "monitor/system_calls.h"
-
-#define MOST_BYTES 0x7ffff000ull /* MAX_RW_COUNT: Linux transfers no more at once */
 
 static char *io_pages(void) {
     return (char *)PH__GVA(PH__IO_GPA);
@@ -70,7 +69,7 @@ static bool output_begin(uint64_t descriptor, struct output *output) {
 
 int64_t ph__sys_write(struct ph__regs *regs) {
     struct output output;
-    uint64_t size = regs->rdx < MOST_BYTES ? regs->rdx : MOST_BYTES;
+    uint64_t size = regs->rdx < PH__MOST_BYTES ? regs->rdx : PH__MOST_BYTES;
     if (!output_begin(regs->rdi, &output))
         return -EBADF;
     if (!ph__user_range(regs->rsi, regs->rdx))
@@ -78,8 +77,7 @@ int64_t ph__sys_write(struct ph__regs *regs) {
     return output_end(&output, output_add(&output, regs->rsi, size));
 }
 
-/* Reads entry (index) of a guest's vector and cuts it to what is left of (rest). */
-static int64_t vector_entry(uint64_t vector, uint64_t index, uint64_t *rest, struct iovec *entry) {
+int64_t ph__vector_entry(uint64_t vector, uint64_t index, uint64_t *rest, struct iovec *entry) {
     if (ph__copy_from_user(entry, vector + index * sizeof *entry, sizeof *entry) != 0)
         return -EFAULT;
     if ((int64_t)entry->iov_len < 0)
@@ -92,7 +90,7 @@ static int64_t vector_entry(uint64_t vector, uint64_t index, uint64_t *rest, str
 
 int64_t ph__sys_writev(struct ph__regs *regs) {
     struct output output;
-    uint64_t rest = MOST_BYTES;
+    uint64_t rest = PH__MOST_BYTES;
     int64_t error = 0;
     if (!output_begin(regs->rdi, &output))
         return -EBADF;
@@ -100,7 +98,7 @@ int64_t ph__sys_writev(struct ph__regs *regs) {
         return -EINVAL;
     for (uint64_t i = 0; i < regs->rdx && error == 0; i++) {
         struct iovec entry;
-        error = vector_entry(regs->rsi, i, &rest, &entry);
+        error = ph__vector_entry(regs->rsi, i, &rest, &entry);
         if (error == 0)
             error = output_add(&output, (uint64_t)entry.iov_base, entry.iov_len);
     }
@@ -122,9 +120,12 @@ static int64_t input_fill(uint64_t size) {
 }
 
 int64_t ph__sys_read(struct ph__regs *regs) {
+    struct ph__open_file *open = ph__descriptor_file(regs->rdi);
+    if (open)
+        return ph__file_read(open, regs);
     if (ph__descriptor_get(regs->rdi) != PH__INPUT)
         return -EBADF;
-    uint64_t size = regs->rdx < MOST_BYTES ? regs->rdx : MOST_BYTES;
+    uint64_t size = regs->rdx < PH__MOST_BYTES ? regs->rdx : PH__MOST_BYTES;
     /* Before any byte is taken from the stream: it could not be put back. */
     if (!ph__user_range(regs->rsi, regs->rdx))
         return -EFAULT;
@@ -136,21 +137,24 @@ int64_t ph__sys_read(struct ph__regs *regs) {
 
 int64_t ph__sys_readv(struct ph__regs *regs) {
     struct iovec entry;
-    uint64_t rest = MOST_BYTES;
+    uint64_t rest = PH__MOST_BYTES;
+    struct ph__open_file *open = ph__descriptor_file(regs->rdi);
+    if (open)
+        return ph__file_readv(open, regs);
     if (ph__descriptor_get(regs->rdi) != PH__INPUT)
         return -EBADF;
     if (regs->rdx > UIO_MAXIOV)
         return -EINVAL;
     for (uint64_t i = 0; i < regs->rdx; i++) {
-        int64_t error = vector_entry(regs->rsi, i, &rest, &entry);
+        int64_t error = ph__vector_entry(regs->rsi, i, &rest, &entry);
         if (error != 0)
             return error;
     }
-    int64_t count = input_fill(MOST_BYTES - rest);
-    rest = MOST_BYTES;
+    int64_t count = input_fill(PH__MOST_BYTES - rest);
+    rest = PH__MOST_BYTES;
     int64_t done = 0;
     for (uint64_t i = 0; i < regs->rdx && done < count; i++) {
-        if (vector_entry(regs->rsi, i, &rest, &entry) != 0)
+        if (ph__vector_entry(regs->rsi, i, &rest, &entry) != 0)
             return -EFAULT;
         uint64_t piece = (uint64_t)(count - done);
         if (piece > entry.iov_len)
@@ -160,8 +164,4 @@ int64_t ph__sys_readv(struct ph__regs *regs) {
         done += (int64_t)piece;
     }
     return count;
-}
-
-int64_t ph__sys_pread64(struct ph__regs *regs) {
-    return ph__descriptor_get(regs->rdi) == PH__CLOSED ? -EBADF : -ESPIPE;
 }

@@ -7,6 +7,7 @@
  */
 #include <linux/mman.h>
 
+#include "monitor/files.h"
 #include "monitor/monitor.h"
 #include "monitor/system_calls.h"
 
@@ -121,12 +122,31 @@ static int64_t mapping_make(size_t start, size_t count, uint64_t protection) {
     return answer;
 }
 
+/* The same with a copy of a file's bytes in them. */
+static int64_t mapping_make_filled(size_t start, size_t count, uint64_t protection,
+                                   const struct ph__file_piece *piece) {
+    uint64_t address = ph__page_address(start);
+    int64_t answer = mapping_make(start, count, READ_WRITE);
+    if (answer != 0)
+        return answer;
+    answer = ph__copy_in_user(address, piece->gva, piece->size);
+    if (answer == 0 && protection != READ_WRITE)
+        answer = ph__protect(address, count * PH__PAGE_SIZE, protection);
+    if (answer != 0)
+        ph__pages_give(start, start + count);
+    return answer;
+}
+
 int64_t ph__sys_mmap(struct ph__regs *regs) {
     uint64_t length = regs->rsi;
     uint64_t protection = regs->rdx & (PROT_READ | PROT_WRITE | PROT_EXEC);
     uint64_t flags = regs->r10;
-    if (!(flags & MAP_ANONYMOUS))
-        return ph__descriptor_get(regs->r8) == PH__CLOSED ? -EBADF : -ENODEV;
+    struct ph__file_piece piece = {0};
+    if (!(flags & MAP_ANONYMOUS)) {
+        int64_t answer = ph__file_piece(regs, &piece);
+        if (answer != 0 || piece.window != 0)
+            return answer != 0 ? answer : (int64_t)piece.window;
+    }
     uint64_t type = flags & MAP_TYPE;
     if (length == 0 || (type != MAP_PRIVATE && type != MAP_SHARED))
         return -EINVAL;
@@ -139,7 +159,8 @@ int64_t ph__sys_mmap(struct ph__regs *regs) {
         return answer;
     if ((flags & MAP_32BIT) && ph__page_address(start + count) > 1ull << 31)
         return -ENOMEM;
-    answer = mapping_make(start, count, protection);
+    answer = piece.size == 0 ? mapping_make(start, count, protection)
+                             : mapping_make_filled(start, count, protection, &piece);
     return answer != 0 ? answer : (int64_t)ph__page_address(start);
 }
 
@@ -187,6 +208,14 @@ static int64_t mapping_move_fixed(size_t old_start, size_t old_count, uint64_t a
     return mapping_move(old_start, old_count, start, count);
 }
 
+/* The file window stays where it is. Programs that map a file that grows ask first whether the mapping can,
+ * and then map it anew. */
+static int64_t file_mapping_resize(uint64_t address, uint64_t length, uint64_t flags) {
+    if (flags & MREMAP_FIXED)
+        return -ENOMEM;
+    return length <= ph__file_room(address) ? (int64_t)address : -ENOMEM;
+}
+
 int64_t ph__sys_mremap(struct ph__regs *regs) {
     uint64_t address = regs->rdi;
     uint64_t old_length = regs->rsi;
@@ -196,6 +225,8 @@ int64_t ph__sys_mremap(struct ph__regs *regs) {
         ((flags & MREMAP_FIXED) && !(flags & MREMAP_MAYMOVE)) || !range_is_sound(address, &old_length) ||
         old_length == 0 || new_length == 0)
         return -EINVAL;
+    if (ph__in_file_window(address, old_length))
+        return file_mapping_resize(address, new_length, flags);
     if (!ph__in_arena(address, old_length))
         return -EFAULT;
     if (new_length > ph__control()->arena_size)
@@ -238,6 +269,8 @@ int64_t ph__sys_mprotect(struct ph__regs *regs) {
     if (!range_is_sound(address, &length))
         return -ENOMEM;
     protection &= PROT_READ | PROT_WRITE | PROT_EXEC;
+    if (ph__in_file_window(address, length))
+        return protection == PROT_READ ? 0 : -EACCES;
     if (!ph__in_arena(address, length)) {
         return in_program(address, length) ? ph__protect(address, length, protection) : -ENOMEM;
     }
@@ -258,14 +291,18 @@ int64_t ph__sys_madvise(struct ph__regs *regs) {
     if (length == 0)
         return 0;
     bool in_arena = ph__in_arena(address, length);
-    if (in_arena ? !ph__pages_all_used(ph__page_of(address), ph__page_of(address + length))
-                 : !in_program(address, length))
+    bool in_files = ph__in_file_window(address, length);
+    bool mapped = in_arena ? ph__pages_all_used(ph__page_of(address), ph__page_of(address + length))
+                           : in_files || in_program(address, length);
+    if (!mapped)
         return -ENOMEM;
     switch (regs->rdx) {
     case MADV_DONTNEED:
         /* What a file gave the image cannot be had again; the arena's and the stack's pages become zero. */
         if (in_arena)
             return ph__pages_zero(ph__page_of(address), ph__page_of(address + length)) == 0 ? 0 : -EINVAL;
+        if (in_files)
+            return 0;
         if (address < ph__control()->stack_gva)
             return -EINVAL;
         return ph__zero_user(address, length) == 0 ? 0 : -EINVAL;
@@ -296,5 +333,5 @@ bool ph__is_mapped(uint64_t address) {
         size_t page = ph__page_of(address);
         return ph__pages_all_used(page, page + 1);
     }
-    return in_program(address, 1);
+    return in_program(address, 1) || ph__in_file_window(address, 1);
 }

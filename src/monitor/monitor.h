@@ -91,18 +91,25 @@ int64_t ph__duration_from_user(uint64_t address, uint64_t *duration_ns);
 
 /* -------------------------------------------------------- descriptors.c -- */
 
-enum ph__descriptor { PH__CLOSED = 0, PH__INPUT = 1, PH__OUTPUT = 2, PH__ERROR = 3 };
+enum ph__descriptor {
+    PH__CLOSED = 0,
+    PH__INPUT = 1,
+    PH__OUTPUT = 2,
+    PH__ERROR = 3,
+    PH__FILE = 4 /* which one: files.h */
+};
 #define PH__DESCRIPTORS_MAX 256
 
 /* What (descriptor) stands for after dup and close. */
 enum ph__descriptor ph__descriptor_get(uint64_t descriptor);
 
-/* -------------------------------------------------------------- stat.c, files.c -- */
+/* ------------------------------------------------------------------ io.c -- */
 
-/* Reads a path of the guest. Returns its length, or -errno if it is no path. (head) gets its first two
- * bytes, as the root is the only one that exists. */
-int64_t ph__path_from_user(uint64_t address, char head[2]);
-bool ph__path_is_root(int64_t length, const char head[2]);
+#define PH__MOST_BYTES 0x7ffff000ull /* MAX_RW_COUNT: Linux transfers no more at once */
+
+struct iovec;
+/* Reads entry (index) of a guest's vector and cuts it to what is left of (rest). */
+int64_t ph__vector_entry(uint64_t vector, uint64_t index, uint64_t *rest, struct iovec *entry);
 
 /* -------------------------------------------------------------- signals.c -- */
 

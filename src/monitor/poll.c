@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * poll and select. Streams that are open are always ready: a read waits in the host. So these either
+ * poll and select. What is open is always ready: a read of a stream waits in the host. So these either
  * answer at once, or there is nothing to wait for and they sleep.
  */
 #include <asm/poll.h>
@@ -19,6 +19,8 @@ static int16_t events_ready(const struct pollfd *poll) {
         return POLLNVAL;
     case PH__INPUT:
         return poll->events & (POLLIN | POLLRDNORM);
+    case PH__FILE:
+        return poll->events & (POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
     default:
         return poll->events & (POLLOUT | POLLWRNORM);
     }
@@ -74,10 +76,11 @@ int64_t ph__sys_ppoll(struct ph__regs *regs) {
 
 /* ------------------------------------------------------------------- select -- */
 
-/* Cuts the set at (address) down to the descriptors that stand for a stream from (first) to (last), and
- * adds their number to (ready). */
-static int64_t set_reduce(uint64_t address, uint32_t count, enum ph__descriptor first,
-                          enum ph__descriptor last, int64_t *ready) {
+#define KIND(descriptor) (1u << (descriptor))
+
+/* Cuts the set at (address) down to the descriptors of one of the (kinds), and adds their number to (ready).
+ */
+static int64_t set_reduce(uint64_t address, uint32_t count, uint32_t kinds, int64_t *ready) {
     if (address == 0)
         return 0;
     for (uint32_t base = 0; base < count; base += SET_BITS) {
@@ -88,10 +91,10 @@ static int64_t set_reduce(uint64_t address, uint32_t count, enum ph__descriptor 
         for (uint32_t bit = 0; bit < SET_BITS && base + bit < count; bit++) {
             if (!(word >> bit & 1))
                 continue;
-            enum ph__descriptor stream = ph__descriptor_get(base + bit);
-            if (stream == PH__CLOSED)
+            enum ph__descriptor kind = ph__descriptor_get(base + bit);
+            if (kind == PH__CLOSED)
                 return -EBADF;
-            if (stream >= first && stream <= last) {
+            if (kinds & KIND(kind)) {
                 left |= 1ull << bit;
                 ++*ready;
             }
@@ -109,11 +112,11 @@ static int64_t select_wait(const struct ph__regs *regs, uint64_t duration_ns) {
     uint32_t count = (uint32_t)regs->rdi;
     if (count > PH__DESCRIPTORS_MAX)
         count = PH__DESCRIPTORS_MAX;
-    int64_t answer = set_reduce(regs->rsi, count, PH__INPUT, PH__INPUT, &ready);
+    int64_t answer = set_reduce(regs->rsi, count, KIND(PH__INPUT) | KIND(PH__FILE), &ready);
     if (answer == 0)
-        answer = set_reduce(regs->rdx, count, PH__OUTPUT, PH__ERROR, &ready);
+        answer = set_reduce(regs->rdx, count, KIND(PH__OUTPUT) | KIND(PH__ERROR) | KIND(PH__FILE), &ready);
     if (answer == 0)
-        answer = set_reduce(regs->r10, count, PH__ERROR + 1, PH__ERROR + 1, &ready);
+        answer = set_reduce(regs->r10, count, 0, &ready);
     if (answer != 0)
         return answer;
     if (ready == 0 && ph__signals_pending())

@@ -41,10 +41,11 @@
     X(readv, ph__sys_readv)                                                                                  \
     X(write, ph__sys_write)                                                                                  \
     X(writev, ph__sys_writev)                                                                                \
-    X(pread64, ph__sys_pread64)                                                                              \
-    X(preadv, ph__sys_pread64)                                                                               \
     X(pwrite64, ph__sys_write)                                                                               \
     X(pwritev, ph__sys_writev)                                                                               \
+    /* file_io.c */                                                                                          \
+    X(pread64, ph__sys_pread64)                                                                              \
+    X(preadv, ph__sys_preadv)                                                                                \
     /* descriptors.c */                                                                                      \
     X(close, ph__sys_close)                                                                                  \
     X(close_range, ph__sys_close_range)                                                                      \
@@ -56,8 +57,9 @@
     X(lseek, ph__sys_lseek)                                                                                  \
     X(fsync, ph__sys_fsync)                                                                                  \
     X(fdatasync, ph__sys_fsync)                                                                              \
-    X(ftruncate, ph__sys_fsync)                                                                              \
-    X(fadvise64, ph__sys_lseek)                                                                              \
+    X(ftruncate, ph__sys_ftruncate)                                                                          \
+    X(fadvise64, ph__sys_fadvise64)                                                                          \
+    X(flock, ph__sys_flock)                                                                                  \
     X(getdents64, ph__sys_getdents64)                                                                        \
     /* poll.c */                                                                                             \
     X(poll, ph__sys_poll)                                                                                    \

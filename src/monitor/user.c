@@ -3,6 +3,7 @@
  * Checked access to the guest's memory (user.h). The check keeps a mistaken pointer off the monitor's own
  * pages, which ring 3 can write; whether a page is there at all, user_copy.S finds out by touching it.
  */
+#include "monitor/files.h"
 #include "monitor/monitor.h"
 
 static bool within(uint64_t address, uint64_t size, uint64_t base, uint64_t length) {
@@ -18,7 +19,9 @@ bool ph__user_range(uint64_t address, uint64_t size) {
            within(address, size, control->stack_gva, control->stack_size) ||
            within(address, size, control->inbox_gva, control->box_size) ||
            within(address, size, control->host_inbox_gva, control->box_size) ||
-           within(address, size, control->outbox_gva, control->box_size);
+           within(address, size, control->outbox_gva, control->box_size) ||
+           /* Which can only be read: a store faults, as in any other read-only page. */
+           ph__in_file_window(address, size);
 }
 
 int64_t ph__copy_from_user(void *to, uint64_t from, size_t size) {

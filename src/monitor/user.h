@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if [address, address + size) may be the guest's: not in the window, but for boxes and memory. */
+/* True if [address, address + size) may be the guest's: not in the window, but for boxes, files and
+ * memory. */
 bool ph__user_range(uint64_t address, uint64_t size);
 
 int64_t ph__copy_from_user(void *to, uint64_t from, size_t size);

@@ -119,6 +119,10 @@ ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status) {
 
 /* ---- classifying --------------------------------------------------------------------------------------- */
 
+static bool in_files(const struct ph__layout *layout, uint64_t address) {
+    return address >= layout->files.gva && address - layout->files.gva < layout->files.size;
+}
+
 static ph_status page_fault(ph_sandbox *sandbox, const struct ph__exit *exit, char *text, size_t size) {
     const struct ph__layout *layout = &sandbox->memory.layout;
     const char *access = exit->error_code & PAGE_FAULT_FETCH   ? "execute"
@@ -132,9 +136,10 @@ static ph_status page_fault(ph_sandbox *sandbox, const struct ph__exit *exit, ch
                  (unsigned long long)layout->stack.size, (unsigned long long)exit->address);
         return PH_E_STACK_OVERFLOW;
     }
-    snprintf(text, size, "%s of %s address 0x%llx", access,
+    snprintf(text, size, "%s of %s address 0x%llx%s", access,
              exit->error_code & PAGE_FAULT_PRESENT ? "protected" : "unmapped",
-             (unsigned long long)exit->address);
+             (unsigned long long)exit->address,
+             in_files(layout, exit->address) ? ", which belongs to a read-only file," : "");
     return PH_E_PAGE_FAULT;
 }
 
@@ -255,6 +260,21 @@ ph_status ph__fault_unhandled(ph_sandbox *sandbox) {
     return report(sandbox, PH_E_DOUBLE_FAULT, &exit, text, &place);
 }
 
+/* The host's kernel has no page for what the guest touches, or none that can be written. */
+static ph_status refused_by_host(ph_sandbox *sandbox, const struct ph__exit *exit) {
+    const char *path = ph__files_shrunk(&sandbox->files);
+    char text[PH__FILE_PATH_SIZE + 128];
+
+    memset(&sandbox->error, 0, sizeof sandbox->error);
+    ph__fault_locate(sandbox);
+    const struct place place = place_of(&sandbox->error);
+    if (path)
+        snprintf(text, sizeof text, "read behind the end of %s, which has become shorter on the host,", path);
+    else
+        snprintf(text, sizeof text, "write to memory that only the host may write");
+    return report(sandbox, PH_E_PAGE_FAULT, exit, text, &place);
+}
+
 ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit) {
     const struct place nowhere = {""};
     struct ph__regs *regs = sandbox->vcpu->regs;
@@ -264,10 +284,8 @@ ph_status ph__fault_serve(ph_sandbox *sandbox, const struct ph__exit *exit) {
         return report(sandbox, PH_E_TRIPLE_FAULT, exit, "triple fault: the guest's processor was reset",
                       &nowhere);
     }
-    if (exit->kind == PH__EXIT_MEMORY) {
-        const struct place place = locate(sandbox, regs->rip);
-        return report(sandbox, PH_E_PAGE_FAULT, exit, "write to memory that only the host may write", &place);
-    }
+    if (exit->kind == PH__EXIT_MEMORY)
+        return refused_by_host(sandbox, exit);
     if (exit->in_ring0 || exit->vector == VECTOR_DOUBLE_FAULT)
         return end(sandbox, exit);
     if (is_bad_pointer(exit, regs->rip)) {

@@ -60,6 +60,8 @@ static ph_status take_config(ph_sandbox *sandbox, const ph_config *config, ph_er
                              "the config's size is not one of this library: use PH_CONFIG_INIT");
     memcpy(&sandbox->config, config, config->size);
     sandbox->config.argv = sandbox->config.envp = NULL;
+    sandbox->config.files = NULL;
+    sandbox->config.file_count = 0;
     if (sandbox->config.backend != PH_BACKEND_KVM && sandbox->config.backend != PH_BACKEND_AUTO)
         return ph__error_set(error, PH_E_ARGUMENT, "there is no backend number %d",
                              (int)sandbox->config.backend);
@@ -69,7 +71,7 @@ static ph_status take_config(ph_sandbox *sandbox, const ph_config *config, ph_er
     memcpy(&taken, config, config->size);
     if (!copy_strings(taken.argv, &sandbox->config.argv) || !copy_strings(taken.envp, &sandbox->config.envp))
         return ph__error_set(error, PH_E_MEMORY, "no memory for the program's arguments");
-    return PH_OK;
+    return ph__files_open(&sandbox->files, taken.files, taken.file_count, error);
 }
 
 /* ---- making -------------------------------------------------------------------------------------------- */
@@ -85,6 +87,7 @@ static ph_status map_memory(ph_sandbox *sandbox, ph_error *error) {
         .trace_ring = sandbox->stream ? sandbox->config.trace_ring : 0,
         .site_words_gva = image->words_gva,
         .site_words_size = image->word_count * sizeof(uint64_t),
+        .files = sandbox->files.size,
     };
     struct ph__file_extent extents[PH__ELF_SEGMENTS_MAX];
     struct ph__layout layout;
@@ -124,6 +127,8 @@ static ph_status load(ph_sandbox *sandbox, ph_error *error) {
 
     ph__stream_begin(sandbox->stream, PH__HOST_LOAD, NULL, NULL);
     status = map_memory(sandbox, error);
+    if (status == PH_OK)
+        status = ph__files_map(&sandbox->files, &sandbox->memory, error);
     if (status == PH_OK)
         status = ph__paging_build(&sandbox->memory, error);
     if (status == PH_OK)
@@ -201,6 +206,7 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
     if (sandbox->vcpu)
         sandbox->vcpu->backend->destroy(sandbox->vcpu, forked);
     ph__memory_unmap(&sandbox->memory, forked);
+    ph__files_close(&sandbox->files);
     if (!forked)
         ph__stream_end(sandbox->stream, PH_OK, NULL);
     ph__stream_close(sandbox->stream, forked);

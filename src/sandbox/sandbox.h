@@ -15,6 +15,7 @@
 #include "abi/doorbell.h"
 #include "abi/frame.h"
 #include "abi/hot.h"
+#include "sandbox/files.h"
 #include "sandbox/image.h"
 #include "sandbox/window.h"
 #include "trace/stream.h"
@@ -36,8 +37,9 @@ struct ph__kept_output {
 
 struct ph_sandbox {
     ph_image *image;
-    ph_config config; /* argv and envp point to copies */
+    ph_config config; /* argv and envp point to copies, files to nothing */
     struct ph__memory memory;
+    struct ph__files files;
     struct ph__vcpu *vcpu;
     struct ph__host_function *host_functions; /* by import */
 

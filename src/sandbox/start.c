@@ -32,6 +32,8 @@ static void write_control(ph_sandbox *sandbox) {
     control->stack_size = layout->stack.size;
     control->bookkeeping_gva = layout->bookkeeping.gva;
     control->bookkeeping_size = layout->bookkeeping.size;
+    control->files_size = layout->files.size;
+    control->file_count = sandbox->files.count;
 }
 
 static ph_status fill_random(void *bytes, size_t size, ph_error *error) {

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "abi/files.h"
 #include "abi/frame.h"
 #include "abi/trace.h"
 #include "base/error.h"
@@ -29,6 +30,11 @@ static uint64_t page_tables_size(uint64_t memory, uint64_t window) {
     uint64_t leaves = bytes / PH__LARGE_PAGE_SIZE + 4;
     uint64_t directories = bytes / (1ull << 30) + 8;
     return round_up((leaves + directories + 8) * PH__PAGE_SIZE, PH__LARGE_PAGE_SIZE);
+}
+
+/* Files are mapped with large pages alone, and nothing splits those. */
+static uint64_t file_tables_size(uint64_t files) {
+    return (files / (1ull << 30) + 4) * PH__PAGE_SIZE;
 }
 
 static uint64_t default_stack(uint64_t memory) {
@@ -82,6 +88,8 @@ ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph
     uint64_t bookkeeping = round_up(arena / PH__PAGE_SIZE / 4, large);
     uint64_t trace = request->trace_ring ? round_up(PH__PAGE_SIZE + request->trace_ring, large) : 0;
     uint64_t tables = page_tables_size(memory, 2 * large + messages + bookkeeping + 2 * trace);
+    if (request->files)
+        tables = round_up(tables + file_tables_size(request->files), large);
 
     *layout =
         (struct ph__layout){.box_size = box, .max_message = max_message, .trace_ring = request->trace_ring};
@@ -98,7 +106,8 @@ ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph
     struct ph__region image_slot = {.offset = layout->image.offset, .size = image};
     layout->arena = region_after(&image_slot, arena_gva, arena);
     layout->stack = region_after(&layout->arena, arena_gva + arena + large, stack);
-    layout->size = layout->stack.offset + stack;
+    layout->files = region_after(&layout->stack, PH__FILES_GVA, request->files);
+    layout->size = layout->files.offset + layout->files.size;
 
     if (layout->stack.gva + stack > PH__WINDOW_GVA)
         return ph__error_set(error, PH_E_ARGUMENT,
@@ -197,6 +206,13 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
 unmap:
     ph__memory_unmap(memory, false);
     return status;
+}
+
+bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint64_t size, int file) {
+    uint8_t *address = memory->base + memory->layout.files.offset + offset;
+
+    return map_fixed(address, size, PROT_READ, MAP_SHARED, file, 0) &&
+           madvise(address, size, MADV_DONTFORK) == 0;
 }
 
 /* Older C libraries do not name it. */

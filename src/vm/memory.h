@@ -38,6 +38,8 @@ struct ph__layout {
     struct ph__region image;       /* at the ELF file's own addresses */
     struct ph__region arena;
     struct ph__region stack; /* the gap of 2 MiB below it is the guard */
+    struct ph__region files; /* abi/files.h; the last one, and empty without files. The host never reads it:
+                                a file that has become shorter would be a SIGBUS */
     struct ph__region
         site_words;      /* within the image: whole pages that the host writes, none without tracing */
     uint64_t trace_ring; /* bytes of the ring */
@@ -56,6 +58,7 @@ struct ph__layout_request {
     uint64_t trace_ring; /* 0: no tracing */
     uint64_t site_words_gva;
     uint64_t site_words_size; /* bytes */
+    uint64_t files;           /* bytes of the file window, a multiple of 2 MiB; 0: none */
 };
 
 #define PH__MEMORY_DEFAULT (64ull << 20)
@@ -94,6 +97,10 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
  * takes Linux 5.14) is as good. */
 void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size);
 
+/* Maps (size) bytes of the open (file), read-only and shared with everybody who maps it, at (offset) of the
+ * file window. False, with errno set, when the kernel does not. */
+bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint64_t size, int file);
+
 /* Releases it. (forked): in a child of the process that mapped it, where the kernel has already taken the
  * mappings away (MADV_DONTFORK), so that only other things can be at these addresses. */
 void ph__memory_unmap(struct ph__memory *memory, bool forked);
@@ -115,11 +122,11 @@ static inline uint64_t ph__gpa_of_offset(uint64_t offset) {
     return offset < PH__HOLE_GPA ? offset : offset - PH__HOLE_GPA + PH__HIGH_GPA;
 }
 
-/* The host address of [gpa, gpa + size), or NULL when it is not all guest memory. The one way from a GPA to a
- * pointer. */
+/* The host address of [gpa, gpa + size), or NULL when it is not all guest memory that the host may touch. The
+ * one way from a GPA to a pointer. */
 static inline void *ph__memory_at(const struct ph__memory *memory, ph_gpa gpa, uint64_t size) {
     uint64_t offset = gpa.value;
-    uint64_t end = memory->layout.size;
+    uint64_t end = memory->layout.size - memory->layout.files.size;
     if (offset >= PH__HIGH_GPA)
         offset = offset - PH__HIGH_GPA + PH__HOLE_GPA;
     else if (end > PH__HOLE_GPA)

@@ -149,6 +149,12 @@ static ph_status map_trace(struct ph__memory *memory, ph_error *error) {
     return status;
 }
 
+static ph_status map_files(struct ph__memory *memory, ph_error *error) {
+    const struct ph__access user_read = {.user = true};
+
+    return map_region(memory, &memory->layout.files, user_read, error);
+}
+
 /* Tables that every VM fills: the PML4, and for the window and the image three or four each. */
 #define TABLES_AT_LEAST 8u
 
@@ -173,6 +179,8 @@ ph_status ph__paging_build(struct ph__memory *memory, ph_error *error) {
         status = map_region(memory, &layout->stack, user_write, error);
     if (status == PH_OK)
         status = map_trace(memory, error);
+    if (status == PH_OK)
+        status = map_files(memory, error);
     return status;
 }
 
