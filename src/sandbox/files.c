@@ -58,7 +58,7 @@ static ph_status take_path(const struct ph__files *files, const char *path, stru
             return ph__error_set(error, PH_E_ARGUMENT, "%s and %s cannot both be files in the guest", other,
                                  path);
     }
-    strcpy(file->entry.path, path); /* checked above */
+    memcpy(file->entry.path, path, strlen(path) + 1); /* its length was checked above */
     return PH_OK;
 }
 
@@ -80,13 +80,16 @@ static ph_status open_host_file(const char *path, struct ph__file *file, ph_erro
 }
 
 static bool write_all(int file, const uint8_t *bytes, size_t size) {
+    off_t offset = 0;
+
     while (size > 0) {
-        ssize_t written = write(file, bytes, size);
+        ssize_t written = pwrite(file, bytes, size, offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
             return false;
         bytes += written;
+        offset += written;
         size -= (size_t)written;
     }
     return true;

@@ -141,6 +141,10 @@ WRAP(int, madvise, (void *address, size_t size, int advice)) {
     return fails("madvise", EINVAL) ? -1 : __real_madvise(address, size, advice);
 }
 
+WRAP(int, mprotect, (void *address, size_t size, int protection)) {
+    return fails("mprotect", ENOMEM) ? -1 : __real_mprotect(address, size, protection);
+}
+
 WRAP(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags)) {
     return fails("getrandom", ENOSYS) ? -1 : __real_getrandom(bytes, size, flags);
 }

@@ -36,6 +36,10 @@ static unsigned count_mappings(void) {
 static ph_status live(ph_image *image, ph_tracer *tracer, ph_error *error) {
     const ph_value argument = {.type = PH_I32, .i32 = 4};
     const char *const words[] = {"one", NULL};
+    const ph_file files[] = {
+        {.guest_path = "/file", .host_path = "/proc/self/exe"},
+        {.guest_path = "/bytes", .bytes = {"bytes", 5}},
+    };
     ph_config config = PH_CONFIG_INIT;
     ph_sandbox *sandbox = NULL;
     ph_value result;
@@ -43,6 +47,8 @@ static ph_status live(ph_image *image, ph_tracer *tracer, ph_error *error) {
     config.timeout_ns = TEST_TIMEOUT_NS;
     config.tracer = tracer;
     config.argv = config.envp = words;
+    config.files = files;
+    config.file_count = 2;
     ph_status status = ph_sandbox_create(image, &config, &sandbox, error);
     if (status != PH_OK) {
         assert_null(sandbox);

@@ -136,7 +136,7 @@ static void a_file_that_is_cut_ends_the_call_alone(void **state) {
 }
 
 static void a_large_sparse_file_costs_next_to_nothing(void **state) {
-    const off_t size = 1ll << 30;
+    const off_t size = 1LL << 30;
     struct host_file made = host_file(size);
     const ph_file big = {.guest_path = "/big", .host_path = made.path};
     ph_config config = PH_CONFIG_INIT;
@@ -288,7 +288,7 @@ static void files_that_are_wrong_are_refused(void **state) {
     assert_refused(&(ph_file){.guest_path = "/a", .host_path = "/nonexistent"}, 1, PH_E_FILE);
     assert_refused(&(ph_file){.guest_path = "/a", .host_path = "/dev/null"}, 1, PH_E_FILE);
     assert_refused(&(ph_file){.guest_path = "/a", .host_path = "/tmp"}, 1, PH_E_FILE);
-    struct host_file made = host_file(300ll << 30);
+    struct host_file made = host_file(300LL << 30);
     assert_refused(&(ph_file){.guest_path = "/a", .host_path = made.path}, 1, PH_E_FILE);
     host_file_remove(&made);
     assert_int_equal(open_descriptors(), before);
