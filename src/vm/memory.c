@@ -24,17 +24,14 @@ static struct ph__region region_after(const struct ph__region *before, uint64_t 
 }
 
 /* Page tables that a VM can need at the most: one for each 2 MiB that may be split into single pages, one for
- * each GiB above them, and the few at the top. */
-static uint64_t page_tables_size(uint64_t memory, uint64_t window) {
+ * each GiB above them, and the few at the top. Files are in large pages alone, which nothing splits. */
+static uint64_t page_tables_size(uint64_t memory, uint64_t window, uint64_t files) {
     uint64_t bytes = memory + window;
     uint64_t leaves = bytes / PH__LARGE_PAGE_SIZE + 4;
     uint64_t directories = bytes / (1ull << 30) + 8;
+    if (files)
+        directories += files / (1ull << 30) + 4;
     return round_up((leaves + directories + 8) * PH__PAGE_SIZE, PH__LARGE_PAGE_SIZE);
-}
-
-/* Files are mapped with large pages alone, and nothing splits those. */
-static uint64_t file_tables_size(uint64_t files) {
-    return (files / (1ull << 30) + 4) * PH__PAGE_SIZE;
 }
 
 static uint64_t default_stack(uint64_t memory) {
@@ -87,9 +84,8 @@ ph_status ph__layout_compute(const struct ph__layout_request *request, struct ph
     uint64_t messages = round_up(3 * box, large);
     uint64_t bookkeeping = round_up(arena / PH__PAGE_SIZE / 4, large);
     uint64_t trace = request->trace_ring ? round_up(PH__PAGE_SIZE + request->trace_ring, large) : 0;
-    uint64_t tables = page_tables_size(memory, 2 * large + messages + bookkeeping + 2 * trace);
-    if (request->files)
-        tables = round_up(tables + file_tables_size(request->files), large);
+    uint64_t tables =
+        page_tables_size(memory, 2 * large + messages + bookkeeping + 2 * trace, request->files);
 
     *layout =
         (struct ph__layout){.box_size = box, .max_message = max_message, .trace_ring = request->trace_ring};
