@@ -69,7 +69,7 @@ int64_t ph__descriptor_open(uint32_t file, uint64_t flags) {
     if (index == OPEN_FILES_MAX)
         return -ENFILE;
     open_files[index] = (struct ph__open_file){
-        .file = file, .flags = (uint32_t)flags & (O_APPEND | O_NONBLOCK | O_NOATIME | O_PATH)};
+        .file = (uint16_t)file, .flags = (uint32_t)flags & (O_APPEND | O_NONBLOCK | O_NOATIME | O_PATH)};
     descriptor_set(number, (uint8_t)((PH__FILE + index) | (flags & O_CLOEXEC ? CLOSE_ON_EXEC : 0)));
     return number;
 }

@@ -8,6 +8,7 @@
 
 #define PATH_SIZE 4096
 #define NAME_MAX 255
+_Static_assert(PATH_SIZE <= PH__IO_SIZE, "the longest path fits");
 
 const struct ph__file_entry *ph__file_entry(uint32_t file) {
     return &((const struct ph__file_table *)PH__FILES_GVA)->entries[file];
@@ -63,8 +64,7 @@ static int64_t place_enter(struct place *place, const char *name, size_t length,
 }
 
 int64_t ph__path_find(uint64_t address, struct ph__found *found) {
-    /* Most paths are short: those need no page of memory that is not in use anyway. */
-    static char long_text[PATH_SIZE];
+    /* Most paths are short. The others go where output and input do, of which there is none meanwhile. */
     char short_text[PH__FILE_PATH_SIZE];
     struct place place;
     int64_t length = ph__length_user(address, PATH_SIZE);
@@ -74,7 +74,7 @@ int64_t ph__path_find(uint64_t address, struct ph__found *found) {
         return -ENOENT;
     if (length == PATH_SIZE)
         return -ENAMETOOLONG;
-    char *text = (size_t)length <= sizeof short_text ? short_text : long_text;
+    char *text = (size_t)length <= sizeof short_text ? short_text : (char *)PH__GVA(PH__IO_GPA);
     place.length = 0;
     if (ph__copy_from_user(text, address, (size_t)length) != 0)
         return -EFAULT;
