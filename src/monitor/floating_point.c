@@ -33,11 +33,12 @@ struct software_bytes {
 #define MAGIC2_SIZE 4u /* behind the area */
 _Static_assert(sizeof(struct software_bytes) == LEGACY_SIZE - SOFTWARE_BYTES_AT, "struct _fpx_sw_bytes");
 
-/* An area without contents: every component gets its initial value. */
+/* An area without contents: every component gets its initial value. As large as any, since XRSTOR may touch
+ * all that the components it is asked for would take, and behind this lie pages of ring 0. */
 static const struct {
     uint8_t before[24];
     uint32_t mxcsr;
-    uint8_t behind[LEGACY_SIZE + HEADER_SIZE - 28];
+    uint8_t behind[AVX512_END - 28];
 } initial __attribute__((aligned(64))) = {.mxcsr = MXCSR_DEFAULT};
 
 /* For processors without XSAVE. */
