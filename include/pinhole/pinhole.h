@@ -11,7 +11,7 @@
  * the sandbox's error (ph_sandbox_error), or in the caller's ph_error for functions that can fail before
  * there is a sandbox. The library never prints, never exits, and keeps no global state beyond constants that
  * are initialised once, the handler of the interrupt signal, a page that notices fork(), and the timer
- * thread, which starts at the first call with a time-out.
+ * thread, which starts at the first call with a time-out or a limit of processor time.
  *
  * Threads: an image may be used from any number of threads at once. A sandbox may be used from any thread, by
  * one at a time; a second one at the same time gets PH_E_BUSY and changes nothing. ph_interrupt may be called
@@ -69,6 +69,9 @@ extern "C" {
     X(E_PROTOCOL, -53, "protocol", "the guest broke the protocol between guest and host")                    \
     X(E_INTERRUPTED, -54, "interrupted", "the call was interrupted")                                         \
     X(E_TIMED_OUT, -55, "time-out", "the call took longer than its time-out")                                \
+    X(E_CPU_TIME, -56, "cpu-time", "the call used more processor time than its limit")                       \
+    X(E_OUTPUT_LIMIT, -57, "output-limit", "the call wrote more output than its limit")                      \
+    X(E_HOST_CALL_LIMIT, -58, "host-call-limit", "the call made more host calls than its limit")             \
     X(E_PAGE_FAULT, -60, "page-fault", "the guest used an address that it may not use so")                   \
     X(E_STACK_OVERFLOW, -61, "stack-overflow", "the guest's stack ran into its guard page")                  \
     X(E_UNDEFINED_INSTRUCTION, -62, "undefined-instruction", "the guest ran an undefined instruction")       \
@@ -318,13 +321,22 @@ typedef struct ph_config {
     /** Files that the guest can read: (file_count) of them, at most PH_FILES_MAX. Copied. */
     const ph_file *files;
     size_t file_count;
+    /** Limits of start, run and each call, each on its own; 0 is no limit. A guest that goes beyond one is
+       ended with PH_E_CPU_TIME, PH_E_OUTPUT_LIMIT or PH_E_HOST_CALL_LIMIT (docs/limits.md). Nanoseconds of
+       processor time: with the vCPU running, and changing the protection of pages for the guest. Host
+       functions, output, input and sleep do not count. */
+    uint64_t cpu_time_ns;
+    /** Bytes of standard output and standard error together, as they were taken. */
+    uint64_t output_bytes_max;
+    /** Host calls, those that fail included. */
+    uint64_t host_calls_max;
 } ph_config;
 
 /** The initial value of a ph_config: every default. */
 #define PH_CONFIG_INIT                                                                                       \
     {                                                                                                        \
         sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
-            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0, NULL, 0                                       \
+            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0, NULL, 0, 0, 0, 0                              \
     }
 
 /**
@@ -465,6 +477,58 @@ typedef struct ph_stats {
  * idle.
  */
 PH_API void ph_sandbox_stats(const ph_sandbox *sandbox, ph_stats *stats);
+
+/**
+ * What the last call, start or run of a sandbox used, or the one under way has used so far. Initialise with
+ * PH_CALL_STATS_INIT. (exits) is the sum of all kinds of exit behind it. Times are nanoseconds of the host's
+ * clock.
+ */
+typedef struct ph_call_stats {
+    /** sizeof(ph_call_stats), set by PH_CALL_STATS_INIT: the struct may grow. */
+    size_t size;
+    uint64_t exits;
+    /** By what the guest asked for: a host call, output, input, sleep (or waiting), a change of protection,
+        fresh zero pages, room for trace records. */
+    uint64_t exits_host_call;
+    uint64_t exits_write;
+    uint64_t exits_read;
+    uint64_t exits_sleep;
+    uint64_t exits_protect;
+    uint64_t exits_zero;
+    uint64_t exits_trace;
+    /** The guest has ended what was asked of it, or its program. */
+    uint64_t exits_end;
+    /** Processor exceptions, those that the guest handles itself included. */
+    uint64_t exits_exception;
+    /** Signals to the thread, and kicks of interrupts and limits. */
+    uint64_t exits_kick;
+    uint64_t exits_other;
+    /** What cpu_time_ns limits. */
+    uint64_t guest_ns;
+    /** In host functions, and asleep. */
+    uint64_t host_ns;
+    uint64_t sleep_ns;
+    /** Host calls that reached their function, and bytes of output that were taken. */
+    uint64_t host_calls;
+    uint64_t output_bytes;
+    /** Pages that a restore has copied back for this call. */
+    uint64_t pages_copied;
+    /** Trace records that were delivered, and that were dropped for whatever reason; 0 without a tracer. To
+       know them, the tracer's worker is waited for, and only by a caller whose (size) holds them. */
+    uint64_t trace_records;
+    uint64_t trace_dropped;
+} ph_call_stats;
+
+/** The initial value of a ph_call_stats. */
+#define PH_CALL_STATS_INIT                                                                                   \
+    { sizeof(ph_call_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/**
+ * Fills (stats), whose size is set, with what the last call, start or run of (sandbox) used; all 0 before the
+ * first. From the thread that uses the sandbox, or when it is idle, and not from a sink. PH_E_ARGUMENT for a
+ * NULL or a size that is not one of this library, PH_E_FORKED.
+ */
+PH_API ph_status ph_sandbox_call_stats(const ph_sandbox *sandbox, ph_call_stats *stats);
 
 /**
  * The pages of guest memory that hold content of their own, of 4 KiB each, at this moment. Asks the kernel

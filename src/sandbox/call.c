@@ -95,6 +95,7 @@ static ph_status call(ph_sandbox *sandbox, const ph_function *function, const ph
     if (status != PH_OK)
         return status;
     sandbox->stats.calls++;
+    ph__limits_begin(sandbox);
     sandbox->host_function_failed = false;
     status = ph__sandbox_enter(sandbox, PH__DOORBELL_RETURN);
     if (status == PH_OK)
@@ -116,7 +117,7 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
         return status;
     status = check_arguments(sandbox, function, args, count);
     if (status == PH_OK)
-        status = ph__window_open(&sandbox->window, timeout_ns, &sandbox->error);
+        status = ph__window_open(&sandbox->window, timeout_ns, sandbox->processor_max != 0, &sandbox->error);
     if (status == PH_OK) {
         ph__stream_begin(sandbox->stream, PH__HOST_CALL, function, args);
         status = call(sandbox, function, args, count, result);

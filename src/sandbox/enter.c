@@ -12,8 +12,11 @@ static void run(ph_sandbox *sandbox, struct ph__exit *exit) {
 
     ph__clock_renew(sandbox, start);
     sandbox->vcpu->backend->run(sandbox->vcpu, exit);
-    sandbox->stats.guest_ns += ph__clock_cycles() - start; /* cycles; converted when asked for */
+    uint64_t cycles = ph__clock_elapsed(start);
+    sandbox->stats.guest_ns += cycles; /* cycles; converted when asked for */
     sandbox->stats.exits++;
+    sandbox->used.processor += cycles;
+    ph__used_count_exit(&sandbox->used, exit);
 }
 
 /* The program ended while something else was waited for. */
@@ -76,6 +79,18 @@ static ph_status waits_for_calls(ph_sandbox *sandbox) {
     return ph__sandbox_poison(sandbox, PH_E_STATE);
 }
 
+/* The host works long for one doorbell here, if the guest wants it so: that is its own processor time. */
+static ph_status serve_memory(ph_sandbox *sandbox, uint32_t operation) {
+    const struct ph__regs *regs = sandbox->vcpu->regs;
+    uint64_t start = ph__clock_cycles();
+    ph_status status = operation == PH__DOORBELL_PROTECT
+                           ? ph__protect_serve(sandbox, regs->rdi, regs->rsi, regs->rdx)
+                           : ph__zero_serve(sandbox, regs->rdi, regs->rsi);
+
+    sandbox->used.processor += ph__clock_elapsed(start);
+    return status;
+}
+
 /* PH_OK to go on, or the status that ends the loop. */
 static ph_status serve_doorbell(ph_sandbox *sandbox, uint32_t operation, enum ph__doorbell until) {
     const struct ph__regs *regs = sandbox->vcpu->regs;
@@ -90,9 +105,8 @@ static ph_status serve_doorbell(ph_sandbox *sandbox, uint32_t operation, enum ph
     case PH__DOORBELL_SLEEP:
         return ph__io_sleep(sandbox, regs->rdi);
     case PH__DOORBELL_PROTECT:
-        return ph__protect_serve(sandbox, regs->rdi, regs->rsi, regs->rdx);
     case PH__DOORBELL_ZERO:
-        return ph__zero_serve(sandbox, regs->rdi, regs->rsi);
+        return serve_memory(sandbox, operation);
     case PH__DOORBELL_TRACE_BATCH:
         return ph__trace_batch_serve(sandbox);
     case PH__DOORBELL_READY:
@@ -140,6 +154,8 @@ static ph_status serve(ph_sandbox *sandbox, const struct ph__exit *exit, enum ph
 }
 
 PH__HOT ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until) {
+    const bool watched = sandbox->processor_max != 0;
+
     sandbox->handled_regs.rip = 0; /* what a handler was given in an earlier call is over */
     for (;;) {
         struct ph__exit exit;
@@ -147,11 +163,17 @@ PH__HOT ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until
 
         if (marks)
             return ph__fault_stopped(sandbox, ph__window_status(marks));
+        ph_status status = watched ? ph__limits_watch(sandbox) : PH_OK;
+        if (status != PH_OK)
+            return status;
         run(sandbox, &exit);
+        if (watched)
+            ph__limits_look_away(sandbox);
         if (exit.kind == PH__EXIT_DOORBELL && exit.operation == (uint32_t)until)
-            return PH_OK; /* the end of the call's span drains the trace */
+            /* The end of the call's span drains the trace. */
+            return watched ? ph__limits_check_time(sandbox) : PH_OK;
         ph__stream_drain(sandbox->stream, false);
-        ph_status status = serve(sandbox, &exit, until);
+        status = serve(sandbox, &exit, until);
         if (status != PH_OK)
             return status;
     }

@@ -102,8 +102,24 @@ ph_status ph__fault_protocol(ph_sandbox *sandbox, const char *what) {
     return report(sandbox, PH_E_PROTOCOL, NULL, text, &place);
 }
 
+/* What ended a guest that did nothing wrong. */
+static const char *stopping_cause(ph_status status) {
+    switch (status) {
+    case PH_E_TIMED_OUT:
+        return "the time-out";
+    case PH_E_CPU_TIME:
+        return "the limit of processor time";
+    case PH_E_OUTPUT_LIMIT:
+        return "the limit of output";
+    case PH_E_HOST_CALL_LIMIT:
+        return "the limit of host calls";
+    default:
+        return "an interrupt";
+    }
+}
+
 ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status) {
-    const char *cause = status == PH_E_TIMED_OUT ? "the time-out" : "an interrupt";
+    const char *cause = stopping_cause(status);
     const struct place nowhere = {""};
     char text[PH_ERROR_FUNCTION_MAX + 64];
 

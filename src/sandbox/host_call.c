@@ -98,7 +98,9 @@ static ph_status run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) 
     call.allocations = NULL;
     uint64_t start = ph__clock_cycles();
     ph_status status = host->function(host->context, &call, args, &result);
-    sandbox->stats.host_ns += ph__clock_cycles() - start; /* cycles; converted when asked for */
+    uint64_t cycles = ph__clock_elapsed(start);
+    sandbox->stats.host_ns += cycles; /* cycles; converted when asked for */
+    sandbox->used.host += cycles;
     if (status == PH_OK)
         answer_result(sandbox, import, &result);
     else
@@ -124,6 +126,9 @@ PH__HOT ph_status ph__host_call_serve(ph_sandbox *sandbox) {
     const ph_signature *signature = &image->imports[index].signature;
     if (!ph__frame_values(sandbox, signature->args, signature->count, args))
         return ph__fault_protocol(sandbox, "the arguments of a host call do not match its signature");
+    if (sandbox->used.host_calls >= sandbox->host_calls_max)
+        return ph__fault_stopped(sandbox, PH_E_HOST_CALL_LIMIT);
+    sandbox->used.host_calls++;
     sandbox->stats.host_calls++;
     ph__stream_begin(sandbox->stream, PH__HOST_FUNCTION, &image->imports[index], args);
     status = run(sandbox, index, args);

@@ -60,12 +60,22 @@ ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
 
     if (size > PH__IO_SIZE)
         return ph__fault_protocol(sandbox, "output larger than the I/O page");
-    if (stream != 1 && stream != 2)
+    if (stream != 1 && stream != 2) {
         ph__answer(sandbox, -EBADF);
-    else if (config->output)
-        ph__answer(sandbox, clamp(config->output(config->output_context, (int)stream, bytes, size), size));
-    else
-        ph__answer(sandbox, keep(sandbox, stream, bytes, size));
+        return PH_OK;
+    }
+    /* What the limit leaves room for still goes out, also of the write that ends the guest. */
+    uint64_t allowed = ph__limits_output_left(sandbox, size);
+    int64_t taken = 0;
+    if (allowed > 0 || size == 0)
+        taken = config->output
+                    ? clamp(config->output(config->output_context, (int)stream, bytes, allowed), allowed)
+                    : keep(sandbox, stream, bytes, allowed);
+    if (taken > 0)
+        sandbox->used.output_bytes += (uint64_t)taken;
+    if (allowed < size && taken == (int64_t)allowed)
+        return ph__fault_stopped(sandbox, PH_E_OUTPUT_LIMIT);
+    ph__answer(sandbox, taken);
     return PH_OK;
 }
 
@@ -96,7 +106,10 @@ ph_status ph__io_read(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
 }
 
 ph_status ph__io_sleep(ph_sandbox *sandbox, uint64_t nanoseconds) {
+    uint64_t start = ph__clock_cycles();
+
     ph__window_sleep(&sandbox->window, nanoseconds);
+    sandbox->used.sleep += ph__clock_elapsed(start);
     ph__answer(sandbox, 0);
     return PH_OK;
 }

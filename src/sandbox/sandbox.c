@@ -182,6 +182,7 @@ ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox
         status = make_vm(sandbox, error);
         if (status == PH_OK) {
             ph__clock_init(sandbox);
+            ph__limits_init(sandbox);
             status = ph__trace_attach(sandbox, error);
         }
         ph__stream_end(sandbox->stream, status, error);

@@ -17,6 +17,7 @@
 #include "abi/hot.h"
 #include "sandbox/files.h"
 #include "sandbox/image.h"
+#include "sandbox/limits.h"
 #include "sandbox/window.h"
 #include "trace/stream.h"
 #include "vm/paging.h"
@@ -69,6 +70,10 @@ struct ph_sandbox {
     uint64_t clock_anchor; /* host TSC of the control page's clock */
     uint64_t tsc_khz;
     ph_stats stats;
+
+    struct ph__used used;   /* by the last call, or the one under way */
+    uint64_t processor_max; /* cycles a call; 0 is no limit */
+    uint64_t output_max, host_calls_max;
 };
 
 /* sandbox.c: one thread at a time. acquire fails with PH_E_FORKED, PH_E_BUSY, PH_E_POISONED, PH_E_BROKEN or
@@ -138,6 +143,11 @@ ph_status ph__fault_stopped(ph_sandbox *sandbox, ph_status status);
 
 /* clock.c: host time-stamp counter, its conversion, and the control page's clock. */
 uint64_t ph__clock_cycles(void);
+/* Since (start); 0 when the counters of two processors differ by more than that. */
+static inline uint64_t ph__clock_elapsed(uint64_t start) {
+    uint64_t now = ph__clock_cycles();
+    return now > start ? now - start : 0;
+}
 uint64_t ph__clock_ns(const ph_sandbox *sandbox, uint64_t cycles);
 void ph__clock_renew(ph_sandbox *sandbox, uint64_t now);
 void ph__clock_init(ph_sandbox *sandbox);

@@ -203,10 +203,12 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
 
     if (status != PH_OK)
         return status; /* still new: registering it helps */
-    status = ph__window_open(&sandbox->window, sandbox->config.timeout_ns, &sandbox->error);
+    status = ph__window_open(&sandbox->window, sandbox->config.timeout_ns, sandbox->processor_max != 0,
+                             &sandbox->error);
     if (status != PH_OK)
         return status;
     ph__stream_begin(sandbox->stream, span, NULL, NULL);
+    ph__limits_begin(sandbox);
     status = prepare(sandbox);
     if (status == PH_OK)
         status = ph__sandbox_enter(sandbox, until);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The one thread that ends calls at their deadline. It starts at the first call with a time-out, blocks every
- * signal, and lives as long as the process.
+ * The one thread that ends calls at their deadline. It starts at the first call with a time-out or a limit of
+ * processor time, blocks every signal, and lives as long as the process.
  *
  * Arming must cost a call almost nothing, so a call never hands its deadline over: the thread reads the
  * deadlines of all windows that ever had one. It only has to be woken for a deadline that comes before the
@@ -34,6 +34,17 @@ struct timer {
 
 static _Atomic(struct timer *) timer;
 
+/* Whether (deadline), 0 for none, is still to come. (*earliest) is then no later. */
+static bool is_later(uint64_t deadline, uint64_t now, uint64_t *earliest) {
+    if (deadline == 0)
+        return true;
+    if (deadline <= now)
+        return false;
+    if (deadline < *earliest)
+        *earliest = deadline;
+    return true;
+}
+
 /* Marks what is due, and returns the earliest deadline that is not. */
 static uint64_t look_around(struct timer *t, uint64_t now) {
     uint64_t earliest = NEVER;
@@ -43,12 +54,14 @@ static uint64_t look_around(struct timer *t, uint64_t now) {
          * the word has changed and the mark does not stick. */
         uint32_t seen = atomic_load_explicit(&window->word, memory_order_acquire);
         uint64_t deadline = atomic_load_explicit(&window->deadline_ns, memory_order_relaxed);
-        if (!(seen & PH__WINDOW_OPEN) || (seen & PH__WINDOW_MARKS) || deadline == 0)
+        uint64_t cpu_deadline = atomic_load_explicit(&window->cpu_deadline_ns, memory_order_relaxed);
+        if (!(seen & PH__WINDOW_OPEN) || (seen & PH__WINDOW_STOPPED))
             continue;
-        if (deadline <= now)
+        if (!is_later(deadline, now, &earliest))
             ph__window_mark(window, seen, PH__WINDOW_TIMED_OUT);
-        else if (deadline < earliest)
-            earliest = deadline;
+        /* The vCPU may have come back just now: the mark is then found to be wrong, and taken back. */
+        else if (!is_later(cpu_deadline, now, &earliest) && !(seen & PH__WINDOW_CPU_TIME))
+            ph__window_mark(window, seen, PH__WINDOW_CPU_TIME);
     }
     return earliest;
 }
@@ -64,7 +77,7 @@ static void *timer_main(void *argument) {
         uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
         bool used = atomic_exchange(&t->used, false);
         uint64_t wake = look_around(t, now);
-        if (used && now + t->shortest_ns < wake)
+        if (used && t->shortest_ns < wake - now)
             wake = now + t->shortest_ns;
         if (wake == NEVER) {
             t->shortest_ns = NEVER;

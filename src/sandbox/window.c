@@ -78,7 +78,8 @@ static bool signal_blocked(int number) {
     return pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1;
 }
 
-PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error) {
+PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, bool watched,
+                                  ph_error *error) {
     if (signal_blocked(window->signal))
         return ph__error_set(error, PH_E_SIGNAL_BLOCKED,
                              "this thread blocks signal %d, so its calls could not be interrupted",
@@ -93,12 +94,20 @@ PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns
     uint32_t closed = atomic_load_explicit(&window->word, memory_order_relaxed);
     /* Publishes deadline and thread to whoever sees this window open. */
     atomic_store_explicit(&window->word, closed + PH__WINDOW_STEP + PH__WINDOW_OPEN, memory_order_release);
-    if (!timeout_ns)
+    if (!timeout_ns && !watched)
         return PH_OK;
-    ph_status status = ph__timer_arm(window, deadline, timeout_ns, error);
+    /* Without a time-out this only has the thread know the window. */
+    ph_status status = timeout_ns ? ph__timer_arm(window, deadline, timeout_ns, error)
+                                  : ph__timer_arm(window, UINT64_MAX, UINT64_MAX, error);
     if (status != PH_OK)
         ph__window_close(window);
     return status;
+}
+
+PH__HOT ph_status ph__window_watch(struct ph__window *window, uint64_t deadline_ns, uint64_t limit_ns,
+                                   ph_error *error) {
+    atomic_store_explicit(&window->cpu_deadline_ns, deadline_ns, memory_order_relaxed);
+    return ph__timer_arm(window, deadline_ns, limit_ns, error);
 }
 
 PH__HOT uint32_t ph__window_close(struct ph__window *window) {
@@ -109,7 +118,7 @@ PH__HOT uint32_t ph__window_close(struct ph__window *window) {
         closed = word & ~(PH__WINDOW_OPEN | PH__WINDOW_MARKS);
     while (!atomic_compare_exchange_weak_explicit(&window->word, &word, closed, memory_order_acq_rel,
                                                   memory_order_relaxed));
-    return word & PH__WINDOW_MARKS;
+    return word & PH__WINDOW_STOPPED;
 }
 
 void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
@@ -132,7 +141,7 @@ void ph__window_sleep(struct ph__window *window, uint64_t ns) {
     uint64_t end = ns < UINT64_MAX - start ? start + ns : UINT64_MAX;
     uint32_t word;
 
-    while (!((word = atomic_load(&window->word)) & PH__WINDOW_MARKS)) {
+    while (!((word = atomic_load(&window->word)) & PH__WINDOW_STOPPED)) {
         uint64_t now = ph__time_ns(CLOCK_MONOTONIC);
         if (now >= end)
             return;

@@ -24,13 +24,18 @@ struct ph__vcpu;
 #define PH__WINDOW_OPEN 1u
 #define PH__WINDOW_INTERRUPTED 2u
 #define PH__WINDOW_TIMED_OUT 4u
-#define PH__WINDOW_MARKS (PH__WINDOW_INTERRUPTED | PH__WINDOW_TIMED_OUT)
-#define PH__WINDOW_STEP 8u /* the rest of the word counts windows, and may wrap */
+#define PH__WINDOW_STOPPED (PH__WINDOW_INTERRUPTED | PH__WINDOW_TIMED_OUT)
+/* Perhaps the guest has used up its processor time. Only a reason to count again (limits.c), and for nothing
+ * else: a sleep or a host function that is under way meanwhile goes on. */
+#define PH__WINDOW_CPU_TIME 8u
+#define PH__WINDOW_MARKS (PH__WINDOW_STOPPED | PH__WINDOW_CPU_TIME)
+#define PH__WINDOW_STEP 16u /* the rest of the word counts windows, and may wrap */
 
 struct ph__window {
-    _Atomic uint32_t word;        /* also the futex that a sleeping guest waits on */
-    _Atomic pid_t thread;         /* of the call */
-    _Atomic uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 is none. Written before the window opens */
+    _Atomic uint32_t word;            /* also the futex that a sleeping guest waits on */
+    _Atomic pid_t thread;             /* of the call */
+    _Atomic uint64_t deadline_ns;     /* CLOCK_MONOTONIC; 0 is none. Written before the window opens */
+    _Atomic uint64_t cpu_deadline_ns; /* the same for processor time, while the vCPU runs; else 0 */
     struct ph__vcpu *vcpu;
     int signal;
     /* The timer thread's list of windows that ever had a deadline. */
@@ -45,17 +50,28 @@ ph_status ph__window_init(struct ph__window *window, struct ph__vcpu *vcpu, int 
 /* Takes it off the timer's list. */
 void ph__window_destroy(struct ph__window *window);
 
-/* Opens a window on the calling thread, with a time-out unless (timeout_ns) is 0. PH_E_SIGNAL_BLOCKED or
- * PH_E_SYSTEM. */
-ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, ph_error *error);
+/* Opens a window on the calling thread, with a time-out unless (timeout_ns) is 0. (watched): ph__window_watch
+ * will be used in it. PH_E_SIGNAL_BLOCKED, PH_E_MEMORY or PH_E_SYSTEM. */
+ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, bool watched, ph_error *error);
 
-/* Closes it. Returns the marks that it got. */
+/* Has the timer set PH__WINDOW_CPU_TIME at (deadline_ns), unless cpu_deadline_ns becomes 0 before. (limit_ns)
+ * is all of the processor time. */
+ph_status ph__window_watch(struct ph__window *window, uint64_t deadline_ns, uint64_t limit_ns,
+                           ph_error *error);
+
+/* Closes it. Returns the marks of PH__WINDOW_STOPPED that it got. */
 uint32_t ph__window_close(struct ph__window *window);
 
-/* The marks of the open window. */
+/* Those marks of the open window that end it. */
 static inline uint32_t ph__window_marks(const struct ph__window *window) {
     return atomic_load_explicit(&((struct ph__window *)window)->word, memory_order_relaxed) &
-           PH__WINDOW_MARKS;
+           PH__WINDOW_STOPPED;
+}
+
+/* Takes (mark) back. */
+static inline void ph__window_unmark(struct ph__window *window, uint32_t mark) {
+    if (atomic_load_explicit(&window->word, memory_order_relaxed) & mark)
+        atomic_fetch_and(&window->word, ~mark);
 }
 
 /* PH_OK, PH_E_INTERRUPTED or PH_E_TIMED_OUT for a set of marks. */
@@ -65,7 +81,7 @@ static inline ph_status ph__window_status(uint32_t marks) {
     return marks & PH__WINDOW_TIMED_OUT ? PH_E_TIMED_OUT : PH_OK;
 }
 
-/* Waits (ns) nanoseconds, UINT64_MAX for ever, or until the window has a mark. */
+/* Waits (ns) nanoseconds, UINT64_MAX for ever, or until the window has a mark that ends it. */
 void ph__window_sleep(struct ph__window *window, uint64_t ns);
 
 /* Sets (mark) in the window if it still is what (seen) says and is open, and kicks the vCPU. From any thread

@@ -416,6 +416,17 @@ uint64_t ph__stream_number(const struct ph__stream *stream) {
     return stream ? stream->number : 0;
 }
 
+void ph__stream_call_counts(const struct ph__stream *stream, uint64_t *records, uint64_t *dropped) {
+    *records = *dropped = 0;
+    if (!stream)
+        return;
+    ph__tracer_settle(stream->tracer);
+    pthread_mutex_lock(&stream->tracer->lock);
+    if (stream->tree)
+        ph__tree_call_counts(stream->tree, records, dropped);
+    pthread_mutex_unlock(&stream->tracer->lock);
+}
+
 void ph__stream_stats(const struct ph__stream *stream, ph_trace_stats *stats) {
     *stats = (ph_trace_stats){0};
     if (!stream)

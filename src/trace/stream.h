@@ -71,6 +71,9 @@ void ph__stream_drain(struct ph__stream *stream, bool bad_end);
 void ph__stream_make_room(struct ph__stream *stream);
 
 uint64_t ph__stream_number(const struct ph__stream *stream);
+/* Records of the last call (or start, or run) that were delivered, and that were dropped, when all of them
+ * have been looked at, which this waits for. */
+void ph__stream_call_counts(const struct ph__stream *stream, uint64_t *records, uint64_t *dropped);
 void ph__stream_stats(const struct ph__stream *stream, ph_trace_stats *stats);
 
 #endif

@@ -438,6 +438,20 @@ static ph_status worker_flush(ph_tracer *tracer, uint64_t timeout_ns) {
     return status;
 }
 
+/* How long who asks for counts waits for the worker. */
+#define SETTLE_NS 1000000000ull
+
+void ph__tracer_settle(ph_tracer *tracer) {
+    if (!tracer->synchronous) {
+        worker_flush(tracer, SETTLE_NS);
+        return;
+    }
+    pthread_mutex_lock(&tracer->lock);
+    look(tracer, true);
+    look(tracer, true);
+    pthread_mutex_unlock(&tracer->lock);
+}
+
 ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns) {
     if (!tracer)
         return PH_E_ARGUMENT;

@@ -118,6 +118,9 @@ void ph__tracer_add(ph_tracer *tracer, struct ph__stream *stream);
 bool ph__stream_consume(struct ph__stream *stream);
 /* Delivers all that is left of (stream), frees its tree and takes it off the list. */
 void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream);
+/* Has everything delivered that was recorded up to now, if that takes no longer than a second. Without the
+ * lock. */
+void ph__tracer_settle(ph_tracer *tracer);
 /* Asks the worker to look now. Without the lock too. */
 void ph__tracer_wake(ph_tracer *tracer);
 /* Frees (tracer), which has neither worker nor streams. */

@@ -91,6 +91,17 @@ static void clock_warn(struct ph__tree *tree) {
                             "the time-stamp counter is not invariant: times here may be wrong", 0);
 }
 
+/* All that was dropped so far. */
+static uint64_t dropped_of(const struct ph__tree *tree) {
+    const ph_trace_stats *stats = tree->options.stats;
+    return stats->dropped_ring + stats->dropped_queue + stats->dropped_budget;
+}
+
+void ph__tree_call_counts(const struct ph__tree *tree, uint64_t *records, uint64_t *dropped) {
+    *records = tree->options.stats->records - tree->call_records;
+    *dropped = dropped_of(tree) - tree->call_dropped;
+}
+
 static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begin) {
     struct ph__open span = {
         .name = {.value = begin->span, .naming = PH__NAME_HOST},
@@ -112,6 +123,8 @@ static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begi
     if (has_budget(begin->span)) {
         ph__tree_budget_tell(tree);
         tree->call_seen = 0;
+        tree->call_records = tree->options.stats->records;
+        tree->call_dropped = dropped_of(tree);
     }
     if (tree->depth == 0)
         renew_anchor(tree);

@@ -66,6 +66,9 @@ void ph__tree_destroy(struct ph__tree *tree, const struct ph__filter *filter);
 void ph__tree_take(struct ph__tree *tree, const struct ph__batch *batch, const struct ph__filter *filter,
                    uint64_t version);
 
+/* Records of the last call, start or run that have been taken and dropped so far. */
+void ph__tree_call_counts(const struct ph__tree *tree, uint64_t *records, uint64_t *dropped);
+
 /* Counts that one thread changes and any reads. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): clang-tidy does not see the store */
 static inline void ph__trace_count(uint64_t *count, uint64_t more) {

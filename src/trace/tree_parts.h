@@ -114,6 +114,8 @@ struct ph__tree {
     uint64_t next_id, ids_end;
 
     uint64_t call_seen;      /* records of this call */
+    uint64_t call_records;   /* what stats->records was at its beginning */
+    uint64_t call_dropped;   /* the same for all drops */
     uint64_t budget_records; /* of those, the ones that were dropped, */
     uint64_t budget_bytes;   /* and their bytes */
     uint64_t ring_records;   /* the guest's count of dropped records, as it was told last */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Limits of a call, and the report of what it has used. The truth about processor time is the count of
+ * cycles; the timer only brings the vCPU back at about the time at which that count will have reached the
+ * limit. So a mark of the timer's that arrives late, while a host function runs for example, ends nothing: it
+ * is taken back, and the count is asked.
+ */
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "sandbox/sandbox.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t or_unlimited(uint64_t limit) {
+    return limit ? limit : UINT64_MAX;
+}
+
+void ph__limits_init(ph_sandbox *sandbox) {
+    const ph_config *config = &sandbox->config;
+    /* Rounded up: a little time is not none, which would be no limit at all. */
+    wide cycles = ((wide)config->cpu_time_ns * sandbox->tsc_khz + 999999u) / 1000000u;
+
+    sandbox->processor_max = cycles < UINT64_MAX ? (uint64_t)cycles : UINT64_MAX;
+    sandbox->output_max = or_unlimited(config->output_bytes_max);
+    sandbox->host_calls_max = or_unlimited(config->host_calls_max);
+}
+
+PH__HOT void ph__limits_begin(ph_sandbox *sandbox) {
+    memset(&sandbox->used, 0, sizeof sandbox->used);
+}
+
+PH__HOT ph_status ph__limits_check_time(ph_sandbox *sandbox) {
+    return sandbox->used.processor < sandbox->processor_max ? PH_OK
+                                                            : ph__fault_stopped(sandbox, PH_E_CPU_TIME);
+}
+
+PH__HOT ph_status ph__limits_watch(ph_sandbox *sandbox) {
+    struct timespec now;
+
+    ph__window_unmark(&sandbox->window, PH__WINDOW_CPU_TIME);
+    ph_status status = ph__limits_check_time(sandbox);
+    if (status != PH_OK)
+        return status;
+    uint64_t left_ns = ph__clock_ns(sandbox, sandbox->processor_max - sandbox->used.processor);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    return ph__window_watch(&sandbox->window, left_ns < UINT64_MAX - now_ns ? now_ns + left_ns : UINT64_MAX,
+                            sandbox->config.cpu_time_ns, &sandbox->error);
+}
+
+PH__HOT void ph__limits_look_away(ph_sandbox *sandbox) {
+    atomic_store_explicit(&sandbox->window.cpu_deadline_ns, 0, memory_order_relaxed);
+}
+
+uint64_t ph__limits_output_left(const ph_sandbox *sandbox, uint64_t size) {
+    uint64_t left = sandbox->output_max - sandbox->used.output_bytes;
+
+    return size < left ? size : left;
+}
+
+/* ---- the report ---------------------------------------------------------------------------------------- */
+
+static uint64_t exits_of(const struct ph__used *used, enum ph__exit_kind kind) {
+    return used->exits[PH__USED_DOORBELLS + (unsigned)kind];
+}
+
+static void exits_fill(const struct ph__used *used, ph_call_stats *stats) {
+    for (size_t i = 0; i < PH__USED_EXITS; i++)
+        stats->exits += used->exits[i];
+    stats->exits_host_call = used->exits[PH__DOORBELL_HOST_CALL];
+    stats->exits_write = used->exits[PH__DOORBELL_WRITE];
+    stats->exits_read = used->exits[PH__DOORBELL_READ];
+    stats->exits_sleep = used->exits[PH__DOORBELL_SLEEP];
+    stats->exits_protect = used->exits[PH__DOORBELL_PROTECT];
+    stats->exits_zero = used->exits[PH__DOORBELL_ZERO];
+    stats->exits_trace = used->exits[PH__DOORBELL_TRACE_BATCH];
+    stats->exits_end = used->exits[PH__DOORBELL_READY] + used->exits[PH__DOORBELL_RETURN] +
+                       used->exits[PH__DOORBELL_EXIT] + used->exits[PH__DOORBELL_ABORT] +
+                       used->exits[PH__DOORBELL_KILL];
+    stats->exits_exception = exits_of(used, PH__EXIT_EXCEPTION);
+    stats->exits_kick = exits_of(used, PH__EXIT_KICKED);
+    stats->exits_other = stats->exits - stats->exits_host_call - stats->exits_write - stats->exits_read -
+                         stats->exits_sleep - stats->exits_protect - stats->exits_zero - stats->exits_trace -
+                         stats->exits_end - stats->exits_exception - stats->exits_kick;
+}
+
+ph_status ph_sandbox_call_stats(const ph_sandbox *sandbox, ph_call_stats *stats) {
+    ph_call_stats full = PH_CALL_STATS_INIT;
+
+    if (!sandbox || !stats || stats->size < offsetof(ph_call_stats, trace_records) ||
+        stats->size > sizeof full)
+        return PH_E_ARGUMENT;
+    if (sandbox->owner != ph__process_id())
+        return PH_E_FORKED;
+    const struct ph__used *used = &sandbox->used;
+    full.size = stats->size;
+    exits_fill(used, &full);
+    full.guest_ns = ph__clock_ns(sandbox, used->processor);
+    full.host_ns = ph__clock_ns(sandbox, used->host);
+    full.sleep_ns = ph__clock_ns(sandbox, used->sleep);
+    full.host_calls = used->host_calls;
+    full.output_bytes = used->output_bytes;
+    full.pages_copied = used->pages_copied;
+    if (stats->size > offsetof(ph_call_stats, trace_records))
+        ph__stream_call_counts(sandbox->stream, &full.trace_records, &full.trace_dropped);
+    memcpy(stats, &full, full.size);
+    return PH_OK;
+}

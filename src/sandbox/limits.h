@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * What a call may use, and what it has used: the counts that ph_sandbox_call_stats shows, from which the
+ * limits of the configuration are kept. Reset at the beginning of each call, start and run; counted into by
+ * the files that do the work; changed by the thread of the call alone.
+ */
+#ifndef PH_SANDBOX_LIMITS_H
+#define PH_SANDBOX_LIMITS_H
+
+#include <stdint.h>
+
+#include <pinhole/pinhole.h>
+
+#include "vm/vcpu.h"
+
+/* Exits are counted by what they are: doorbells by operation, and behind those the other kinds. An operation
+ * that means nothing counts as number 0. */
+#define PH__USED_DOORBELLS 16u
+#define PH__USED_EXITS (PH__USED_DOORBELLS + PH__EXIT_FAILED + 1)
+
+struct ph__used {
+    uint64_t exits[PH__USED_EXITS];
+    uint64_t processor; /* cycles: the vCPU running, and the host changing page tables for it */
+    uint64_t host;      /* cycles in host functions */
+    uint64_t sleep;     /* cycles asleep */
+    uint64_t output_bytes;
+    uint64_t host_calls;
+    uint64_t pages_copied; /* by the restore before this call */
+};
+
+static inline void ph__used_count_exit(struct ph__used *used, const struct ph__exit *exit) {
+    if (exit->kind == PH__EXIT_DOORBELL)
+        used->exits[exit->operation < PH__USED_DOORBELLS ? exit->operation : 0]++;
+    else
+        used->exits[PH__USED_DOORBELLS + (unsigned)exit->kind]++;
+}
+
+/* Takes the limits from the sandbox's configuration, when the speed of its clock is known. */
+void ph__limits_init(ph_sandbox *sandbox);
+
+/* A call, a start or a run begins: nothing is used yet. */
+void ph__limits_begin(ph_sandbox *sandbox);
+
+/* Only for a sandbox with a limit of processor time. Before an entry: ends the guest when nothing is left,
+ * and else has the timer watch the vCPU for as long as something is. After it: the timer looks away. PH_OK to
+ * go on. */
+ph_status ph__limits_watch(ph_sandbox *sandbox);
+void ph__limits_look_away(ph_sandbox *sandbox);
+/* Ends the guest when it has used up its processor time. */
+ph_status ph__limits_check_time(ph_sandbox *sandbox);
+
+/* How many of (size) more bytes of output the guest may still write. */
+uint64_t ph__limits_output_left(const ph_sandbox *sandbox, uint64_t size);
+
+#endif
