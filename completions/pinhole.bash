@@ -42,7 +42,7 @@ _pinhole() {
             esac
         elif ((operands == 0)) && [[ $word == --?* ]]; then
             case $word in
-            --memory | --timeout | --env | --file | --max-message | --host | --repeat | --backend | --trace | --trace-*) skip=1 ;;
+            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --backend | --trace | --trace-*) skip=1 ;;
             esac
         elif ((operands == 0)) && [[ $word == [=:] ]]; then
             skip=1 # NAME=VALUE and FORMAT:PATH are three words too
@@ -79,7 +79,7 @@ _pinhole() {
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
-    --memory | --timeout | --env | --max-message | --host | --repeat | --trace-filter | --trace-ring)
+    --memory | --timeout | --cpu-time | --max-* | --env | --host | --repeat | --trace-filter | --trace-ring)
         return
         ;;
     esac
@@ -92,8 +92,8 @@ _pinhole() {
     if ((operands == 0)) && [[ $current == -* && $previous != [=:] ]]; then
         local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring'
         case $subcommand in
-        run) options+=" --memory --timeout --env --file --stdin --backend $trace" ;;
-        call) options+=" --memory --timeout --max-message --host --file --raw --repeat --stats --backend $trace" ;;
+        run) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --env --file --stdin --backend $trace" ;;
+        call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --raw --repeat --stats --backend $trace" ;;
         functions) options+=' --json' ;;
         doctor) options+=' --json' ;;
         esac

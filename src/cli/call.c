@@ -3,6 +3,7 @@
  * `pinhole call`: calls one function of a guest with JSON values and prints its result.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,9 @@ static const char help[] =
     "\n"
     "  --memory SIZE       memory of the guest (64M)\n"
     "  --timeout DURATION  end the start, and each call, after this long\n"
+    "  --cpu-time DURATION end them after this much processor time\n"
+    "  --max-output SIZE   end them when they print more than this\n"
+    "  --max-host-calls N  end them at more host calls than this\n"
     "  --max-message SIZE  the most bytes of arguments, and of results (16M, or what the arguments need)\n"
     "  --host NAME=JSON    answer the import NAME with a constant; may be given again\n" PH__FILES_HELP
     "  --raw               print a string or bytes as they are, and nothing else\n"
@@ -62,6 +66,7 @@ struct request {
 
     ph_sandbox *sandbox;
     ph_stats before;
+    ph_call_stats used; /* the sum of all calls */
     ph_trace_stats trace_before;
 };
 
@@ -161,11 +166,26 @@ static ph_status start(struct request *request, ph_error *error) {
     return status;
 }
 
+/* Adds what the last call used. */
+static void add_used(struct request *request) {
+    ph_call_stats last = PH_CALL_STATS_INIT;
+    uint64_t *sum = &request->used.exits;
+    const uint64_t *more = &last.exits;
+
+    /* Without the trace's counts, which would have to be waited for. */
+    last.size = offsetof(ph_call_stats, trace_records);
+    if (!request->stats || ph_sandbox_call_stats(request->sandbox, &last) != PH_OK)
+        return;
+    for (size_t i = 0; i < (last.size - sizeof last.size) / sizeof *sum; i++)
+        sum[i] += more[i];
+}
+
 /* Calls as often as asked for, until a signal comes. */
 static ph_status call(struct request *request, ph_value *result, ph_error *error) {
     for (uint64_t i = 0; i < request->repeat && !ph__signals_received(); i++) {
         ph_status status =
             ph_call(request->sandbox, request->function, request->args, request->arg_count, result);
+        add_used(request);
         if (status != PH_OK) {
             *error = *ph_sandbox_error(request->sandbox);
             return status;
@@ -203,6 +223,32 @@ static void take_stats(const struct request *request, struct counts *now) {
     ph__tracing_stats(&request->trace, request->sandbox, &now->trace);
 }
 
+static void print_used(const ph_call_stats *used) {
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {
+        {"exits_host_call", used->exits_host_call},
+        {"exits_write", used->exits_write},
+        {"exits_read", used->exits_read},
+        {"exits_sleep", used->exits_sleep},
+        {"exits_protect", used->exits_protect},
+        {"exits_zero", used->exits_zero},
+        {"exits_trace", used->exits_trace},
+        {"exits_end", used->exits_end},
+        {"exits_exception", used->exits_exception},
+        {"exits_kick", used->exits_kick},
+        {"exits_other", used->exits_other},
+        {"cpu_ns", used->guest_ns},
+        {"sleep_ns", used->sleep_ns},
+        {"output_bytes", used->output_bytes},
+        {"pages_copied", used->pages_copied},
+    };
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        fprintf(stderr, ", \"%s\": %" PRIu64, counts[i].name, counts[i].count);
+}
+
 static void print_stats(const struct request *request, const struct counts *counts, bool traced) {
     const ph_stats *before = &request->before;
     const ph_stats *now = &counts->calls;
@@ -212,6 +258,7 @@ static void print_stats(const struct request *request, const struct counts *coun
             ", \"guest_ns\": %" PRIu64 ", \"host_ns\": %" PRIu64 ", \"pages_touched\": %" PRIu64,
             now->calls - before->calls, now->exits - before->exits, now->host_calls - before->host_calls,
             now->guest_ns - before->guest_ns, now->host_ns - before->host_ns, counts->pages);
+    print_used(&request->used);
     if (traced)
         ph__tracing_stats_print(stderr, &request->trace_before, &counts->trace);
     fputs("}\n", stderr);
@@ -285,6 +332,9 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--memory", PH__OPTION_SIZE, &request.config.memory},
         {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
         {"--max-message", PH__OPTION_SIZE, &request.config.max_message},
+        {"--cpu-time", PH__OPTION_DURATION, &request.config.cpu_time_ns},
+        {"--max-output", PH__OPTION_SIZE, &request.config.output_bytes_max},
+        {"--max-host-calls", PH__OPTION_COUNT, &request.config.host_calls_max},
         {"--host", PH__OPTION_WORDS, &request.hosts},
         {"--raw", PH__OPTION_FLAG, &request.raw},
         {"--repeat", PH__OPTION_COUNT, &request.repeat},

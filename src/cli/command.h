@@ -13,11 +13,11 @@
  */
 enum ph__command_status {
     PH__COMMAND_OK = 0,
-    PH__COMMAND_FAILED = 1,     /* the guest failed, or a limit was met */
-    PH__COMMAND_USAGE = 2,      /* the command line, or a file, is not as it has to be */
-    PH__COMMAND_NO_BACKEND = 3, /* nothing here can run a micro-VM */
-    PH__COMMAND_TIMED_OUT = 124,
-    PH__COMMAND_BROKEN = 125, /* `run`: pinhole failed, not the guest */
+    PH__COMMAND_FAILED = 1,      /* the guest failed, or a limit was met */
+    PH__COMMAND_USAGE = 2,       /* the command line, or a file, is not as it has to be */
+    PH__COMMAND_NO_BACKEND = 3,  /* nothing here can run a micro-VM */
+    PH__COMMAND_TIMED_OUT = 124, /* `run`: also another limit of the command line */
+    PH__COMMAND_BROKEN = 125,    /* `run`: pinhole failed, not the guest */
 };
 
 /* What is left of the command line: (count) words, and NULL behind them. */

@@ -120,7 +120,15 @@ int ph__status_of_run(const ph_error *error) {
 
     if (number)
         return 128 + number;
-    return error->status == PH_E_TIMED_OUT ? PH__COMMAND_TIMED_OUT : PH__COMMAND_BROKEN;
+    switch (error->status) {
+    case PH_E_TIMED_OUT:
+    case PH_E_CPU_TIME:
+    case PH_E_OUTPUT_LIMIT:
+    case PH_E_HOST_CALL_LIMIT:
+        return PH__COMMAND_TIMED_OUT;
+    default:
+        return PH__COMMAND_BROKEN;
+    }
 }
 
 /* Of the first write to stdout that failed. */

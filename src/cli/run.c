@@ -19,6 +19,9 @@ static const char help[] =
     "\n"
     "  --memory SIZE       memory of the program (64M)\n"
     "  --timeout DURATION  end it after this long\n"
+    "  --cpu-time DURATION end it after this much processor time\n"
+    "  --max-output SIZE   end it when it prints more than this\n"
+    "  --max-host-calls N  end it at more host calls than this\n"
     "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given "
     "again\n" PH__FILES_HELP
     "  --stdin             pass standard input on; without it the program reads end of "
@@ -27,7 +30,8 @@ static const char help[] =
     "\n"
     "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
     "\n"
-    "Exit status: the program's own; 128 + signal after a fault or abort; 124 after the time-out; 125 when "
+    "Exit status: the program's own; 128 + signal after a fault or abort; 124 after the time-out or a limit; "
+    "125 when "
     "pinhole\n"
     "failed, or was not used as above; 130 or 143 after Ctrl-C or SIGTERM.\n";
 
@@ -102,6 +106,9 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     const struct ph__option options[] = {
         {"--memory", PH__OPTION_SIZE, &request.config.memory},
         {"--timeout", PH__OPTION_DURATION, &request.config.timeout_ns},
+        {"--cpu-time", PH__OPTION_DURATION, &request.config.cpu_time_ns},
+        {"--max-output", PH__OPTION_SIZE, &request.config.output_bytes_max},
+        {"--max-host-calls", PH__OPTION_COUNT, &request.config.host_calls_max},
         {"--env", PH__OPTION_WORDS, &request.environment},
         {"--stdin", PH__OPTION_FLAG, &request.use_stdin},
         {"--file", PH__OPTION_WORDS, &request.files.words},

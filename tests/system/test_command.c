@@ -159,6 +159,29 @@ static void a_call_that_takes_too_long_is_ended(void **state) {
                  "pinhole: spin: time-out: the time-out ended the guest in busy_loop\n");
 }
 
+static void a_call_that_goes_beyond_a_limit_is_ended(void **state) {
+    (void)state;
+    test_needs_kvm();
+    assert_fails(run_command(ARGUMENTS("call", "--cpu-time", "500ms", GUEST("faults"), "spin")), 1,
+                 "pinhole: spin: cpu-time: the limit of processor time ended the guest in busy_loop\n");
+    assert_fails(run_command(ARGUMENTS("call", "--max-output=19", "--host=visit=1", GUEST("limits"),
+                                       "write_often", "4", "5")),
+                 1, "pinhole: write_often: output-limit: the limit of output ended the guest in write\n");
+    assert_fails(
+        run_command(
+            ARGUMENTS("call", "--max-host-calls=3", "--host=visit=1", GUEST("limits"), "visit_often", "4")),
+        1, "pinhole: visit_often: host-call-limit: the limit of host calls ended the guest in host_call\n");
+    assert_prints(run_command(ARGUMENTS("call", "--max-host-calls=4", "--cpu-time=1m", "--max-output=1K",
+                                        "--repeat=3", "--host=visit=1", GUEST("limits"), "visit_often", "4")),
+                  0, "1\n");
+    assert_fails(run_command(ARGUMENTS("call", "--cpu-time", "0", GUEST("faults"), "spin")), 2,
+                 "pinhole: --cpu-time wants a number with its unit");
+    assert_fails(run_command(ARGUMENTS("call", "--max-output", "x", GUEST("faults"), "spin")), 2,
+                 "pinhole: --max-output wants a size");
+    assert_fails(run_command(ARGUMENTS("call", "--max-host-calls", "0", GUEST("faults"), "spin")), 2,
+                 "pinhole: --max-host-calls wants a whole number");
+}
+
 static void the_message_limit_grows_to_fit_the_arguments(void **state) {
     static char text[(17 << 20) + 1];
     char name[64];
@@ -187,13 +210,20 @@ static void statistics_are_summed_over_repeats(void **state) {
                                                    "weekday=\"Friday\"", GUEST("hello"), "greet", "\"W\""));
     json_t *stats = json_loads(outcome.err, 0, NULL);
     assert_non_null(stats);
-    assert_int_equal(json_object_size(stats), 6);
+    assert_int_equal(json_object_size(stats), 21);
     assert_int_equal(stat_of(stats, "calls"), 5);
     assert_int_equal(stat_of(stats, "host_calls"), 5);
     assert_true(stat_of(stats, "exits") >= 10);
     assert_true(stat_of(stats, "guest_ns") > 0);
     assert_true(stat_of(stats, "host_ns") >= 0);
     assert_true(stat_of(stats, "pages_touched") > 0);
+    assert_int_equal(stat_of(stats, "exits_host_call"), 5);
+    assert_int_equal(stat_of(stats, "exits_end"), 5);
+    assert_true(stat_of(stats, "exits") >= 10 + stat_of(stats, "exits_kick"));
+    assert_true(stat_of(stats, "cpu_ns") > 0);
+    assert_int_equal(stat_of(stats, "sleep_ns"), 0);
+    assert_int_equal(stat_of(stats, "output_bytes"), 0);
+    assert_int_equal(stat_of(stats, "pages_copied"), 0);
     assert_string_equal(outcome.out, "\"Hello, W! Today is Friday.\"\n"); /* the last result only */
     assert_int_equal(outcome.status, 0);
     json_decref(stats);
@@ -356,6 +386,7 @@ int main(void) {
         cmocka_unit_test(a_failed_call_says_its_function_and_kind_first),
         cmocka_unit_test(a_guest_error_shows_its_code_and_message),
         cmocka_unit_test(a_call_that_takes_too_long_is_ended),
+        cmocka_unit_test(a_call_that_goes_beyond_a_limit_is_ended),
         cmocka_unit_test(the_message_limit_grows_to_fit_the_arguments),
         cmocka_unit_test(statistics_are_summed_over_repeats),
         cmocka_unit_test(a_database_lives_as_long_as_its_sandbox),

@@ -102,6 +102,28 @@ static void a_program_that_takes_too_long_is_124(void **state) {
                  124, line);
 }
 
+static void a_program_that_goes_beyond_a_limit_is_124(void **state) {
+    char line[600];
+    const char *program = test_guest_path("limits-program");
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "pinhole: %s: cpu-time: the limit of processor time ended the guest",
+             program);
+    assert_fails(run_command(ARGUMENTS("run", "--cpu-time=500ms", program, "spin")), 124, line);
+    assert_prints(
+        run_command(ARGUMENTS("run", "--cpu-time=1m", "--max-output=3", "--max-host-calls=1", program, "3")),
+        7, "xxx");
+    struct outcome outcome = run_command(ARGUMENTS("run", "--max-output", "3", program, "4"));
+    assert_int_equal(outcome.status, 124);
+    assert_string_equal(outcome.out, "xxx");
+    snprintf(line, sizeof line, "pinhole: %s: output-limit: the limit of output ended the guest", program);
+    assert_memory_equal(outcome.err, line, strlen(line));
+    outcome_free(&outcome);
+    assert_fails(run_command(ARGUMENTS("run", "--cpu-time", "5", program)), 125,
+                 "pinhole: --cpu-time wants a number with its unit");
+}
+
 /* A pipe that nobody writes to, or reads from. */
 struct still_pipe {
     int ends[2];
@@ -237,6 +259,7 @@ int main(void) {
         cmocka_unit_test(a_program_that_a_signal_ends_is_128_and_its_number),
         cmocka_unit_test(what_pinhole_fails_at_is_125),
         cmocka_unit_test(a_program_that_takes_too_long_is_124),
+        cmocka_unit_test(a_program_that_goes_beyond_a_limit_is_124),
         cmocka_unit_test(a_time_out_ends_a_read_that_waits),
         cmocka_unit_test(a_time_out_ends_a_write_that_waits),
         cmocka_unit_test(a_signal_ends_a_read_that_waits),
