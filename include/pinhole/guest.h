@@ -127,6 +127,20 @@ enum ph_guest_error {
     PH__END
 
 /**
+ * Has (function), a void(void), run at the begin of the first call after the guest was restored from a
+ * snapshot: for what must not be the same in two copies, such as a generator of random numbers, or an
+ * identity. Several run in the order in which constructors would. What they take of ph_alloc lives until they
+ * have all run.
+ */
+#define PH_ON_RESTORE(function)                                                                              \
+    __attribute__((constructor, used)) static void ph__on_restore_##function(void) {                         \
+        static struct ph__init ph__self;                                                                     \
+        ph__self.run = function;                                                                             \
+        ph__on_restore_add(&ph__self);                                                                       \
+    }                                                                                                        \
+    PH__END
+
+/**
  * The message of the last host function that failed in a ph_try_ function of this call, "" if none did.
  * It lives until the call ends.
  */
@@ -194,6 +208,7 @@ struct ph__init {
     struct ph__init *next;
 };
 void ph__init_add(struct ph__init *init);
+void ph__on_restore_add(struct ph__init *init);
 
 #ifdef __cplusplus
 }

@@ -59,6 +59,7 @@ extern "C" {
     X(E_SIGNAL_TAKEN, -15, "signal-taken", "the interrupt signal already has a handler of somebody else")    \
     X(E_SIGNAL_BLOCKED, -16, "signal-blocked", "the calling thread blocks the interrupt signal")             \
     X(E_UNREGISTERED, -17, "unregistered", "the image imports a host function that is not registered")       \
+    X(E_SNAPSHOT, -20, "snapshot", "the snapshot does not fit this sandbox")                                 \
     /* The guest says no: the sandbox stays ready. */                                                        \
     X(E_GUEST, -30, "guest-error", "the guest reported an error")                                            \
     X(E_HOST_FUNCTION, -31, "host-function", "a host function failed and the guest did not handle it")       \

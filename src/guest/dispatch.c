@@ -7,10 +7,30 @@
 
 static struct ph__init *inits;
 static struct ph__init **inits_tail = &inits;
+static struct ph__init *hooks; /* PH_ON_RESTORE */
+static struct ph__init **hooks_tail = &hooks;
 
 void ph__init_add(struct ph__init *init) {
     *inits_tail = init;
     inits_tail = &init->next;
+}
+
+void ph__on_restore_add(struct ph__init *init) {
+    *hooks_tail = init;
+    hooks_tail = &init->next;
+}
+
+/* The host renews the seed at every start and every restore, and never else. What the guest has seen is in
+ * its memory, and so comes from the snapshot. */
+static uint64_t seed_seen(const struct ph__control *control) {
+    return *(const volatile uint64_t *)&control->seed_generation;
+}
+
+static void hooks_run(void) {
+    for (const struct ph__init *hook = hooks; hook; hook = hook->next)
+        hook->run();
+    ph__error_message_clear();
+    ph__arena_reset();
 }
 
 /* Says in the outbox that the result of (entry) does not fit. */
@@ -86,9 +106,14 @@ int ph_serve(void) {
     fflush(stdout);
     setvbuf(stdout, NULL, PH__LINE_BUFFERED, 0);
 
+    uint64_t seen = seed_seen(control);
     ph__trace_start_end(control);
     ph__doorbell_ring(PH__DOORBELL_READY, 0, 0, 0);
     for (;;) {
+        if (seed_seen(control) != seen) {
+            seen = seed_seen(control);
+            hooks_run();
+        }
         call_serve(control);
         ph__doorbell_ring(PH__DOORBELL_RETURN, 0, 0, 0);
     }

@@ -108,6 +108,15 @@ static bool has_answered(ph_status status) {
     return status == PH_OK || status == PH_E_GUEST || status == PH_E_HOST_FUNCTION;
 }
 
+/* Before the first call of a sandbox that was never started. */
+PH__COLD static ph_status check_imports_once(ph_sandbox *sandbox) {
+    ph_status status = ph__imports_check(sandbox);
+
+    if (status == PH_OK)
+        atomic_store_explicit(&sandbox->unentered, false, memory_order_relaxed);
+    return status;
+}
+
 PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *function, const ph_value *args,
                                   size_t count, ph_value *result, uint64_t timeout_ns) {
     if (!sandbox || !function || (count && !args))
@@ -116,6 +125,8 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
     if (status != PH_OK)
         return status;
     status = check_arguments(sandbox, function, args, count);
+    if (status == PH_OK && atomic_load_explicit(&sandbox->unentered, memory_order_relaxed))
+        status = check_imports_once(sandbox);
     if (status == PH_OK)
         status = ph__window_open(&sandbox->window, timeout_ns, sandbox->processor_max != 0, &sandbox->error);
     if (status == PH_OK) {

@@ -15,6 +15,7 @@
 
 #include "abi/table.h"
 #include "base/error.h"
+#include "sandbox/snapshot.h"
 #include "vm/boot.h"
 
 /* ---- the caller's configuration ------------------------------------------------------------------------ */
@@ -76,7 +77,7 @@ static ph_status take_config(ph_sandbox *sandbox, const ph_config *config, ph_er
 
 /* ---- making -------------------------------------------------------------------------------------------- */
 
-static ph_status map_memory(ph_sandbox *sandbox, ph_error *error) {
+static ph_status map_memory(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const ph_image *image = sandbox->image;
     const struct ph__layout_request request = {
         .memory = sandbox->config.memory,
@@ -93,6 +94,8 @@ static ph_status map_memory(ph_sandbox *sandbox, ph_error *error) {
     struct ph__layout layout;
 
     ph_status status = ph__layout_compute(&request, &layout, error);
+    if (status == PH_OK && snapshot)
+        status = ph__snapshot_check(sandbox, &layout, snapshot, error);
     if (status != PH_OK)
         return status;
     for (uint32_t i = 0; i < image->extent_count; i++)
@@ -121,46 +124,59 @@ static ph_status map_image(ph_sandbox *sandbox, ph_error *error) {
     return PH_OK;
 }
 
-/* The guest's memory with the image in it. */
-static ph_status load(ph_sandbox *sandbox, ph_error *error) {
+/* The guest's memory with the image in it, or (snapshot). */
+static ph_status load(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     ph_status status;
 
     ph__stream_begin(sandbox->stream, PH__HOST_LOAD, NULL, NULL);
-    status = map_memory(sandbox, error);
+    status = map_memory(sandbox, snapshot, error);
     if (status == PH_OK)
         status = ph__files_map(&sandbox->files, &sandbox->memory, error);
     if (status == PH_OK)
         status = ph__paging_build(&sandbox->memory, error);
     if (status == PH_OK)
         status = map_image(sandbox, error);
-    if (status == PH_OK)
+    if (status == PH_OK && snapshot)
+        status = ph__snapshot_map(sandbox, snapshot, error);
+    else if (status == PH_OK)
         ph__boot_write(&sandbox->memory);
     ph__stream_end(sandbox->stream, status, error);
     return status;
 }
 
-static ph_status make_vm(ph_sandbox *sandbox, ph_error *error) {
+static ph_status make_vm(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const struct ph__vcpu_options options = {
         .memory = &sandbox->memory,
         .diagnostics = sandbox->config.diagnostics,
         .diagnostics_context = sandbox->config.diagnostics_context,
     };
-    ph_status status = load(sandbox, error);
+    ph_status status = load(sandbox, snapshot, error);
 
     if (status != PH_OK)
         return status;
     status = ph__backend_kvm.create(&options, &sandbox->vcpu, error);
+    if (status == PH_OK && snapshot)
+        status = ph__snapshot_check(sandbox, &sandbox->memory.layout, snapshot, error);
     if (status == PH_OK) {
-        ph__touch_ahead(sandbox);
+        if (!snapshot)
+            ph__touch_ahead(sandbox);
         status = ph__window_init(&sandbox->window, sandbox->vcpu, sandbox->config.interrupt_signal, error);
     }
     return status;
 }
 
-ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox **result, ph_error *error) {
-    if (!image || !result)
-        return ph__error_set(error, PH_E_ARGUMENT, "an image and a place for the sandbox are needed");
-    *result = NULL;
+/* What a config leaves open is as in (snapshot). */
+static void take_defaults(ph_config *config, const ph_snapshot *snapshot) {
+    config->memory = config->memory ? config->memory : snapshot->memory;
+    config->stack = config->stack ? config->stack : snapshot->stack;
+    config->max_message = config->max_message ? config->max_message : snapshot->max_message;
+    if (config->tracer && !config->trace_ring)
+        config->trace_ring = snapshot->layout.trace_ring;
+}
+
+/* Makes a sandbox of (image), as it is at first or in (snapshot). */
+static ph_status create(ph_image *image, const ph_config *config, ph_snapshot *snapshot, ph_sandbox **result,
+                        ph_error *error) {
     ph_status status = ph__process_init(error);
     if (status != PH_OK)
         return status;
@@ -175,16 +191,20 @@ ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox
         status = ph__error_set(error, PH_E_MEMORY, "no memory for the host functions");
     if (status == PH_OK)
         status = take_config(sandbox, config, error);
+    if (status == PH_OK && snapshot)
+        take_defaults(&sandbox->config, snapshot);
     if (status == PH_OK)
         status = ph__trace_open(sandbox, error);
     if (status == PH_OK) {
         ph__stream_begin(sandbox->stream, PH__HOST_CREATE, NULL, NULL);
-        status = make_vm(sandbox, error);
+        status = make_vm(sandbox, snapshot, error);
         if (status == PH_OK) {
             ph__clock_init(sandbox);
             ph__limits_init(sandbox);
             status = ph__trace_attach(sandbox, error);
         }
+        if (status == PH_OK && snapshot)
+            status = ph__snapshot_begin(sandbox, snapshot, error);
         ph__stream_end(sandbox->stream, status, error);
     }
     if (status != PH_OK) {
@@ -193,6 +213,21 @@ ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox
     }
     *result = sandbox;
     return PH_OK;
+}
+
+ph_status ph_sandbox_create(ph_image *image, const ph_config *config, ph_sandbox **result, ph_error *error) {
+    if (!image || !result)
+        return ph__error_set(error, PH_E_ARGUMENT, "an image and a place for the sandbox are needed");
+    *result = NULL;
+    return create(image, config, NULL, result, error);
+}
+
+ph_status ph_sandbox_create_from(ph_snapshot *snapshot, const ph_config *config, ph_sandbox **result,
+                                 ph_error *error) {
+    if (!snapshot || !result)
+        return ph__error_set(error, PH_E_ARGUMENT, "a snapshot and a place for the sandbox are needed");
+    *result = NULL;
+    return create(snapshot->image, config, snapshot, result, error);
 }
 
 void ph_sandbox_destroy(ph_sandbox *sandbox) {
@@ -210,6 +245,7 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
     ph__files_close(&sandbox->files);
     if (!forked)
         ph__stream_end(sandbox->stream, PH_OK, NULL);
+    ph__restore_close(sandbox);
     ph__stream_close(sandbox->stream, forked);
     free_strings(sandbox->config.argv);
     free_strings(sandbox->config.envp);
@@ -225,7 +261,9 @@ ph_status ph_sandbox_register(ph_sandbox *sandbox, const char *name, const ph_si
                               ph_host_fn function, void *context) {
     if (!sandbox || !name || !signature || !function)
         return PH_E_ARGUMENT;
-    ph_status status = ph__sandbox_acquire(sandbox, PH_STATE_NEW, "registering a host function");
+    bool unentered = atomic_load_explicit(&sandbox->unentered, memory_order_relaxed);
+    ph_status status = ph__sandbox_acquire(sandbox, unentered ? PH_STATE_READY : PH_STATE_NEW,
+                                           "registering a host function");
     if (status != PH_OK)
         return status;
     for (size_t i = 0; i < sandbox->image->import_count; i++) {
@@ -255,9 +293,10 @@ static ph_status refuse(ph_sandbox *sandbox, ph_state state, ph_state wanted, co
     ph_error *error = &sandbox->error;
 
     if (state == PH_STATE_POISONED)
-        return ph__error_set(error, PH_E_POISONED,
-                             "the sandbox came to an end earlier (%s); destroy it and make another",
-                             sandbox->poisoned_by);
+        return ph__error_set(
+            error, PH_E_POISONED,
+            "the sandbox came to an end earlier (%s); restore a snapshot, or destroy it and make another",
+            sandbox->poisoned_by);
     if (state == PH_STATE_BROKEN)
         return ph__error_set(error, PH_E_BROKEN, "the host side failed earlier (%s); destroy the sandbox",
                              sandbox->poisoned_by);
@@ -276,6 +315,19 @@ PH__HOT ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, cons
     if (state == wanted)
         return PH_OK;
     ph_status status = refuse(sandbox, state, wanted, what);
+    ph__sandbox_release(sandbox);
+    return status;
+}
+
+ph_status ph__sandbox_acquire_restore(ph_sandbox *sandbox, ph_state *state) {
+    if (sandbox->owner != ph__process_id())
+        return PH_E_FORKED;
+    if (atomic_exchange_explicit(&sandbox->busy, true, memory_order_acquire))
+        return PH_E_BUSY;
+    *state = atomic_load_explicit(&sandbox->state, memory_order_relaxed);
+    if (*state != PH_STATE_BROKEN)
+        return PH_OK;
+    ph_status status = refuse(sandbox, *state, PH_STATE_READY, "a restore");
     ph__sandbox_release(sandbox);
     return status;
 }

@@ -67,6 +67,10 @@ struct ph_sandbox {
     struct ph__kept_output kept[2]; /* standard output, standard error */
     size_t input_taken;             /* bytes of the config's input_bytes that the guest has read */
 
+    struct ph__restore *restore; /* snapshot.h; NULL: this sandbox has nothing to do with snapshots yet */
+    atomic_bool unentered;       /* ready by way of a snapshot, and the host functions are not checked yet */
+    uint64_t seed_generation;    /* the control page's */
+
     uint64_t clock_anchor; /* host TSC of the control page's clock */
     uint64_t tsc_khz;
     ph_stats stats;
@@ -80,10 +84,19 @@ struct ph_sandbox {
  * PH_E_STATE (the state is not (wanted)); every success needs a release. */
 ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *what);
 void ph__sandbox_release(ph_sandbox *sandbox);
+/* The same for a restore: any state that is not broken will do, and is told in (*state). */
+ph_status ph__sandbox_acquire_restore(ph_sandbox *sandbox, ph_state *state);
 
 /* Ends the guest's life: the state becomes poisoned (or broken for a failure of the host side) and later
  * calls are told why. Returns (status), which must be in the sandbox's error already. */
 ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status);
+
+/* start.c: fills the control page but for seed and trace. */
+void ph__control_write(ph_sandbox *sandbox);
+/* Puts a new seed into the control page, under (sandbox)'s seed_generation. PH_E_SYSTEM. */
+ph_status ph__seed_renew(ph_sandbox *sandbox, ph_error *error);
+/* PH_E_UNREGISTERED names the import that has no host function. */
+ph_status ph__imports_check(ph_sandbox *sandbox);
 
 /* enter.c: runs the vCPU and serves its exits until the doorbell (until) rings. PH_OK, or the status of what
  * ended the guest, already recorded and poisoned. */

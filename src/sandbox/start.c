@@ -13,7 +13,7 @@
 #include "sandbox/sandbox.h"
 #include "vm/boot.h"
 
-static void write_control(ph_sandbox *sandbox) {
+void ph__control_write(ph_sandbox *sandbox) {
     const struct ph__layout *layout = &sandbox->memory.layout;
     struct ph__control *control = ph__memory_control(&sandbox->memory);
 
@@ -40,6 +40,13 @@ static ph_status fill_random(void *bytes, size_t size, ph_error *error) {
     if (getrandom(bytes, size, 0) != (ssize_t)size)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "no random bytes from the kernel");
     return PH_OK;
+}
+
+ph_status ph__seed_renew(ph_sandbox *sandbox, ph_error *error) {
+    struct ph__control *control = ph__memory_control(&sandbox->memory);
+
+    control->seed_generation = sandbox->seed_generation;
+    return fill_random(control->seed, sizeof control->seed, error);
 }
 
 /* The initial stack while it is written: strings at the top, and below them the words that point at them. */
@@ -168,12 +175,11 @@ static ph_status write_stack(ph_sandbox *sandbox, uint64_t *pointer, ph_error *e
 /* Prepares everything for the first entry. */
 static ph_status prepare(ph_sandbox *sandbox) {
     ph_error *error = &sandbox->error;
-    struct ph__control *control = ph__memory_control(&sandbox->memory);
     uint64_t stack = 0;
 
-    write_control(sandbox);
-    ph_status status = fill_random(control->seed, sizeof control->seed, error);
-    control->seed_generation = 1;
+    ph__control_write(sandbox);
+    sandbox->seed_generation = 1;
+    ph_status status = ph__seed_renew(sandbox, error);
     if (status == PH_OK)
         status = write_stack(sandbox, &stack, error);
     if (status != PH_OK)
@@ -187,7 +193,7 @@ static ph_status prepare(ph_sandbox *sandbox) {
     return sandbox->vcpu->backend->start(sandbox->vcpu, &regs, error);
 }
 
-static ph_status check_imports(ph_sandbox *sandbox) {
+ph_status ph__imports_check(ph_sandbox *sandbox) {
     for (size_t i = 0; i < sandbox->image->import_count; i++)
         if (!sandbox->host_functions[i].function)
             return ph__error_set(&sandbox->error, PH_E_UNREGISTERED,
@@ -199,7 +205,7 @@ static ph_status check_imports(ph_sandbox *sandbox) {
 /* From the first instruction to the doorbell (until). */
 static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     const enum ph__host_span span = until == PH__DOORBELL_READY ? PH__HOST_START : PH__HOST_RUN;
-    ph_status status = check_imports(sandbox);
+    ph_status status = ph__imports_check(sandbox);
 
     if (status != PH_OK)
         return status; /* still new: registering it helps */

@@ -5,9 +5,24 @@
  * small runs itself.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
-#include "sandbox/sandbox.h"
+#include "sandbox/snapshot.h"
+
+/* Zeroes the pages of [offset, offset + size) under which a snapshot lies, and which have just been given
+ * back: its content is to be seen there now. */
+static void cover(ph_sandbox *sandbox, uint64_t offset, uint64_t size) {
+    const struct ph__page_list *list;
+    uint64_t end = (offset + size) / PH__PAGE_SIZE;
+
+    if (!sandbox->restore || !sandbox->restore->mapped)
+        return;
+    list = &sandbox->restore->mapped->pages;
+    for (size_t i = ph__page_list_find(list, offset / PH__PAGE_SIZE); i < list->count && list->pages[i] < end;
+         i++)
+        memset(sandbox->memory.base + list->pages[i] * PH__PAGE_SIZE, 0, PH__PAGE_SIZE);
+}
 
 ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
     const struct ph__region *arena = &sandbox->memory.layout.arena;
@@ -16,9 +31,12 @@ ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
 
     if ((gva | size) % PH__PAGE_SIZE != 0 || start > arena->size || size > arena->size - start)
         answer = -EINVAL;
-    /* The arena is anonymous memory, so what was dropped is zero, and not some older content. */
+    /* The arena is anonymous memory, so what was dropped is zero, and not some older content; but for what a
+     * snapshot has below it. */
     else if (madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0)
         answer = -ENOMEM;
+    else
+        cover(sandbox, arena->offset + start, size);
     ph__answer(sandbox, answer);
     return PH_OK;
 }

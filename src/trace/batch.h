@@ -33,7 +33,10 @@ enum ph__host_span {
     PH__HOST_RUN = 4,
     PH__HOST_FUNCTION = 5, /* of (function), an import; under the guest's innermost open span */
     PH__HOST_DESTROY = 6,
+    PH__HOST_SNAPSHOT = 7,
+    PH__HOST_RESTORE = 8,
 };
+#define PH__HOST_LAST PH__HOST_RESTORE
 
 struct ph__batch_begin {
     struct ph__batch batch;

@@ -212,6 +212,40 @@ void ph__stream_detach(struct ph__stream *stream) {
     ph__lock_give(&stream->lock);
 }
 
+void ph__stream_restart(struct ph__stream *stream, uint64_t least) {
+    uint64_t until_ns = 0;
+
+    if (!stream)
+        return;
+    ph__lock_take(&stream->lock);
+    if (stream->attached) {
+        take(stream, false, &until_ns);
+        ph__ring_report_dropped(stream);
+        /* Counts of drops are of the guest's life, for which a restore is no end. */
+        uint64_t untrusted_bytes = __atomic_load_n(&stream->view.ring->dropped_bytes, __ATOMIC_RELAXED);
+        uint64_t dropped = stream->ring_dropped;
+        if (stream->tail < least)
+            stream->tail = least;
+        ring_reset(stream);
+        stream->view.ring->dropped = stream->view.ring->gap_dropped = dropped;
+        stream->view.ring->dropped_bytes = untrusted_bytes;
+        stream->ring_dropped = dropped;
+    }
+    ph__lock_give(&stream->lock);
+}
+
+uint64_t ph__stream_position(struct ph__stream *stream) {
+    uint64_t position = 0;
+
+    if (!stream)
+        return 0;
+    ph__lock_take(&stream->lock);
+    if (stream->attached)
+        position = stream->tail + 2 * stream->view.size;
+    ph__lock_give(&stream->lock);
+    return position;
+}
+
 void ph__stream_close(struct ph__stream *stream, bool forked) {
     if (!stream)
         return;

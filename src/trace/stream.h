@@ -53,6 +53,13 @@ void ph__stream_attach(struct ph__stream *stream, const struct ph__ring_view *vi
 /* Takes what is left; the view is not touched afterwards. */
 void ph__stream_detach(struct ph__stream *stream);
 
+/* Takes what is left and begins another generation, as after ph__stream_attach with the same view: in an
+ * empty ring, at a position above (least) and all that this stream has had. Only while no vCPU runs. */
+void ph__stream_restart(struct ph__stream *stream, uint64_t least);
+
+/* A position that no record of this generation is at or behind; 0 for a stream that is not attached. */
+uint64_t ph__stream_position(struct ph__stream *stream);
+
 /* Hands over what is left and frees it. (forked): in a child of the process that made it. */
 void ph__stream_close(struct ph__stream *stream, bool forked);
 

@@ -109,7 +109,7 @@ static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begi
         .level = PH_LEVEL_INFO,
     };
 
-    if (begin->span > PH__HOST_DESTROY)
+    if (begin->span > PH__HOST_LAST)
         return;
     if (begin->span == PH__HOST_RUN)
         span.name.text = tree->program;

@@ -12,9 +12,9 @@
 #include "trace/tree_parts.h"
 
 static const char *const host_names[] = {
-    [PH__HOST_CREATE] = "create",   [PH__HOST_LOAD] = "load", [PH__HOST_START] = "start",
-    [PH__HOST_CALL] = "call",       [PH__HOST_RUN] = "run",   [PH__HOST_FUNCTION] = "host",
-    [PH__HOST_DESTROY] = "destroy",
+    [PH__HOST_CREATE] = "create",   [PH__HOST_LOAD] = "load",         [PH__HOST_START] = "start",
+    [PH__HOST_CALL] = "call",       [PH__HOST_RUN] = "run",           [PH__HOST_FUNCTION] = "host",
+    [PH__HOST_DESTROY] = "destroy", [PH__HOST_SNAPSHOT] = "snapshot", [PH__HOST_RESTORE] = "restore",
 };
 
 const char *ph__errno_name(int number) {

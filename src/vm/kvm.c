@@ -20,6 +20,7 @@
 #include "abi/hot.h"
 #include "base/error.h"
 #include "vm/boot.h"
+#include "vm/kvm_state.h"
 #include "vm/kvm_system.h"
 #include "vm/paging.h"
 #include "vm/vcpu.h"
@@ -68,6 +69,9 @@ struct kvm_vcpu {
      * the registers as ring 3 left them. Otherwise vcpu.regs points into (run). */
     struct exception_frame *frame;
     struct ph__regs user;
+    bool settled; /* the last exit was a doorbell's */
+    bool unusual; /* something else than doorbells and kicks came since the state was last written as a whole
+                   */
 };
 
 static struct ph__regs *shared_regs(struct kvm_vcpu *vcpu) {
@@ -200,6 +204,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_o
         return failed(error, "KVM_SET_CPUID2");
     synchronise_tsc(vcpu);
     vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
+    vcpu->vcpu.features = vcpu->system->features;
     vcpu->run->kvm_valid_regs = KVM_SYNC_X86_REGS;
     vcpu->vcpu.regs = shared_regs(vcpu);
     return PH_OK;
@@ -487,7 +492,14 @@ static void mark_regs(struct kvm_vcpu *vcpu) {
     vcpu->vcpu.regs_changed = false;
 }
 
-PH__HOT static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
+/* What a restore has to know of (exit). */
+PH__HOT static void note_exit(struct kvm_vcpu *vcpu, const struct ph__exit *exit) {
+    vcpu->settled = exit->kind == PH__EXIT_DOORBELL;
+    if (!vcpu->settled && exit->kind != PH__EXIT_KICKED)
+        vcpu->unusual = true;
+}
+
+PH__HOT static void kvm_enter(struct ph__vcpu *base, struct ph__exit *exit) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
 
     *exit = (struct ph__exit){0};
@@ -508,6 +520,11 @@ PH__HOT static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
         return;
     } while (is_harmless(vcpu->run));
     report_exit(vcpu, exit);
+}
+
+PH__HOT static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
+    kvm_enter(base, exit);
+    note_exit((struct kvm_vcpu *)base, exit);
 }
 
 static void kvm_kick(struct ph__vcpu *base) {
@@ -594,6 +611,60 @@ static ph_status kvm_poke(struct ph__vcpu *base, uint32_t count, ph_error *error
     return PH_OK;
 }
 
+/* ---- snapshots ----------------------------------------------------------------------------------------- */
+
+static ph_status kvm_save(struct ph__vcpu *base, void *block, ph_error *error) {
+    struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
+    struct ph__kvm_state *state = block;
+    ph_status status = complete_exit(vcpu, error);
+
+    if (status == PH_OK)
+        status = ph__kvm_state_get(vcpu->file, state, error);
+    if (status == PH_OK) {
+        state->regs = *shared_regs(vcpu);
+        set_tss_type(vcpu, &state->sregs);
+    }
+    return status;
+}
+
+/* The most turns that it takes to be done with an exit whatever it is: an access to memory that is not there
+ * comes in pieces. */
+#define DISCARD_TURNS 64
+
+/* Lets KVM finish what it still owes the last exit, on registers that nobody needs any more. With RCX at 0 a
+ * repeated instruction is over. */
+static ph_status discard_exit(struct kvm_vcpu *vcpu, ph_error *error) {
+    ph_status status = PH_OK;
+
+    vcpu->frame = NULL;
+    vcpu->vcpu.regs = shared_regs(vcpu);
+    for (int turn = 0; turn < DISCARD_TURNS; turn++) {
+        shared_regs(vcpu)->rcx = 0;
+        vcpu->vcpu.regs_changed = true;
+        status = complete_exit(vcpu, error);
+        if (status == PH_OK)
+            break;
+    }
+    return status;
+}
+
+static ph_status kvm_load(struct ph__vcpu *base, const void *block, bool whole, ph_error *error) {
+    struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
+    const struct ph__kvm_state *state = block;
+    bool unusual = whole || vcpu->unusual || !vcpu->settled;
+    ph_status status = discard_exit(vcpu, error);
+
+    if (status == PH_OK)
+        status = ph__kvm_state_set(vcpu->file, state, unusual, error);
+    if (status != PH_OK)
+        return status;
+    *shared_regs(vcpu) = state->regs;
+    base->regs_changed = true;
+    vcpu->unusual = false;
+    vcpu->settled = true;
+    return PH_OK;
+}
+
 const struct ph__backend ph__backend_kvm = {
     .version = PH__BACKEND_VERSION,
     .name = "kvm",
@@ -602,6 +673,9 @@ const struct ph__backend ph__backend_kvm = {
     .start = kvm_start,
     .run = kvm_run,
     .poke = kvm_poke,
+    .state_size = sizeof(struct ph__kvm_state),
+    .save = kvm_save,
+    .load = kvm_load,
     .kick = kvm_kick,
     .unkick = kvm_unkick,
 };

@@ -166,6 +166,30 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
     return PH_OK;
 }
 
+/* FNV-1a, 64 bits. */
+static uint64_t hash(uint64_t state, const void *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        state = (state ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ull;
+    return state;
+}
+
+/* Two machines with the same fingerprint can run each other's snapshots. Which processor of the machine was
+ * asked does not count: its APIC id is in these leaves. */
+static uint64_t fingerprint(const struct ph__kvm_system *system) {
+    uint64_t state = hash(0xcbf29ce484222325ull, &system->xcr0, sizeof system->xcr0);
+
+    for (uint32_t i = 0; i < system->cpuid.head.nent; i++) {
+        struct kvm_cpuid_entry2 entry = system->cpuid.entries[i];
+        if (entry.function == 0xb || entry.function == 0x1f)
+            continue;
+        if (entry.function == 1)
+            entry.ebx &= 0x00ffffff;
+        const uint32_t words[] = {entry.function, entry.index, entry.eax, entry.ebx, entry.ecx, entry.edx};
+        state = hash(state, words, sizeof words);
+    }
+    return state;
+}
+
 ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_error *error) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct ph__kvm_system facts;
@@ -179,6 +203,7 @@ ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_erro
             status = ask_cpuid(file, &facts, error);
         if (status == PH_OK) {
             facts.vcpu_mapping_size = ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
+            facts.features = fingerprint(&facts);
             facts.shadow_paging = shadows_page_tables();
             facts.tss_type_available = runs_in_qemu_emulation();
             if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))

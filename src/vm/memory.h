@@ -82,9 +82,10 @@ struct ph__file_extent {
 
 struct ph__memory {
     struct ph__layout layout;
-    uint8_t *base;         /* the host range; the first page of it is never mapped into the guest */
-    uint8_t *host_written; /* the host's writable mapping of control page, poke list and site words */
-    uint64_t tables_used;  /* bytes of the page-table region that are handed out */
+    uint8_t *base;                /* the host range; the first page of it is never mapped into the guest */
+    uint8_t *host_written;        /* the host's writable mapping of control page, poke list and site words */
+    uint64_t tables_used;         /* bytes of the page-table region that are handed out */
+    uint64_t protections_changed; /* counts changes of protection, at least */
 };
 
 /* Maps the memory for (layout), with the (count) extents of (content) copy-on-write in the image. (memory) is

@@ -3,7 +3,7 @@
  * Builds, walks and changes page tables (paging.h). The tables lie in guest memory, in a region that only
  * ring 0 can reach; the host still checks every entry that it follows.
  */
-#include "vm/paging.h"
+#include "vm/paging_parts.h"
 
 #include <string.h>
 
@@ -11,9 +11,6 @@
 #include "abi/trace.h"
 #include "base/error.h"
 #include "vm/boot.h"
-
-#define ENTRIES 512u
-#define LEVEL_SHIFT(level) (12 + 9 * ((level)-1)) /* level 1: page table, 4: PML4 */
 
 static uint64_t access_bits(struct ph__access access) {
     /* Accessed and dirty are preset: the processor then never writes to an entry of its own accord. */
@@ -31,13 +28,11 @@ ph_gpa ph__paging_root(const struct ph__memory *memory) {
     return (ph_gpa){ph__gpa_of_offset(memory->layout.page_tables.offset)};
 }
 
-/* The table at (gpa), or NULL when it is not a whole page of guest memory. */
-static uint64_t *table_at(const struct ph__memory *memory, uint64_t gpa) {
+uint64_t *ph__table_at(const struct ph__memory *memory, uint64_t gpa) {
     return ph__memory_at(memory, (ph_gpa){gpa}, PH__PAGE_SIZE);
 }
 
-/* A page of zeroes for a table. Returns its GPA, 0 when the region is full. */
-static uint64_t table_take(struct ph__memory *memory) {
+uint64_t ph__table_take(struct ph__memory *memory) {
     const struct ph__region *region = &memory->layout.page_tables;
     if (memory->tables_used == region->size)
         return 0;
@@ -51,11 +46,11 @@ static uint64_t *entry_make(struct ph__memory *memory, uint64_t gva, int level) 
     uint64_t table = ph__paging_root(memory).value;
 
     for (int at = 4;; at--) {
-        uint64_t *entry = table_at(memory, table) + (gva >> LEVEL_SHIFT(at)) % ENTRIES;
+        uint64_t *entry = ph__table_at(memory, table) + (gva >> PH__LEVEL_SHIFT(at)) % PH__TABLE_ENTRIES;
         if (at == level)
             return entry;
         if (!(*entry & PH__PTE_PRESENT)) {
-            uint64_t next = table_take(memory);
+            uint64_t next = ph__table_take(memory);
             if (!next)
                 return NULL;
             *entry = next | PH__PTE_PRESENT | PH__PTE_WRITABLE | PH__PTE_USER | PH__PTE_ACCESSED;
@@ -70,12 +65,12 @@ static ph_status tables_full(ph_error *error) {
 
 static ph_status map_pages(struct ph__memory *memory, uint64_t gva, uint64_t offset, uint64_t size, int level,
                            struct ph__access access, ph_error *error) {
-    uint64_t page = 1ull << LEVEL_SHIFT(level);
+    uint64_t page = 1ull << PH__LEVEL_SHIFT(level);
     uint64_t bits = access_bits(access) | (level == 2 ? PH__PTE_LARGE : 0);
     uint64_t *entry = NULL;
 
     for (uint64_t done = 0; done < size; done += page, entry++) {
-        if (!entry || ((gva + done) >> LEVEL_SHIFT(level)) % ENTRIES == 0)
+        if (!entry || ((gva + done) >> PH__LEVEL_SHIFT(level)) % PH__TABLE_ENTRIES == 0)
             entry = entry_make(memory, gva + done, level);
         if (!entry)
             return tables_full(error);
@@ -165,7 +160,7 @@ ph_status ph__paging_build(struct ph__memory *memory, ph_error *error) {
     ph_status status;
 
     ph__memory_touch(memory, layout->page_tables.offset, TABLES_AT_LEAST * PH__PAGE_SIZE);
-    table_take(memory); /* the PML4 */
+    ph__table_take(memory); /* the PML4 */
     status = map_system(memory, error);
     if (status == PH_OK)
         status = map_region(memory, &layout->page_tables, supervisor_write, error);
@@ -193,11 +188,11 @@ bool ph__paging_walk(const struct ph__memory *memory, ph_gpa root, ph_gva gva,
     if (gva.value >> 47)
         return false;
     for (int level = 4; level >= 1; level--) {
-        const uint64_t *entries = table_at(memory, table);
+        const uint64_t *entries = ph__table_at(memory, table);
         if (!entries)
             return false;
-        uint64_t untrusted_entry =
-            __atomic_load_n(entries + (gva.value >> LEVEL_SHIFT(level)) % ENTRIES, __ATOMIC_RELAXED);
+        uint64_t untrusted_entry = __atomic_load_n(
+            entries + (gva.value >> PH__LEVEL_SHIFT(level)) % PH__TABLE_ENTRIES, __ATOMIC_RELAXED);
         if (!(untrusted_entry & PH__PTE_PRESENT))
             return false;
         access.user = access.user && (untrusted_entry & PH__PTE_USER);
@@ -209,7 +204,7 @@ bool ph__paging_walk(const struct ph__memory *memory, ph_gpa root, ph_gva gva,
             return false;
         if (level > 1 && !large)
             continue;
-        uint64_t page = 1ull << LEVEL_SHIFT(level);
+        uint64_t page = 1ull << PH__LEVEL_SHIFT(level);
         uint64_t within = gva.value & (page - 1);
         translation->gpa.value = (table & ~(page - 1)) + within;
         translation->contiguous = page - within;
@@ -262,8 +257,8 @@ static uint64_t wanted_entry(const struct ph__protect *change, uint64_t offset, 
     return ph__gpa_of_offset(offset) | bits;
 }
 
-static void poke_add(struct ph__memory *memory, uint32_t *count, const uint64_t *entry, uint64_t value,
-                     uint64_t gva) {
+void ph__poke_add(struct ph__memory *memory, uint32_t *count, const uint64_t *entry, uint64_t value,
+                  uint64_t gva) {
     if (*entry == value)
         return;
     ph__memory_pokes(memory)[(*count)++] =
@@ -274,12 +269,12 @@ static void poke_add(struct ph__memory *memory, uint32_t *count, const uint64_t 
  * has seen it yet, so the host may fill it. Returns its GPA, 0 when there is no room. */
 static uint64_t split(struct ph__memory *memory, uint64_t old, uint64_t base_gva, uint64_t base_offset,
                       const struct ph__protect *change) {
-    uint64_t table = table_take(memory);
-    uint64_t *entries = table ? table_at(memory, table) : NULL;
+    uint64_t table = ph__table_take(memory);
+    uint64_t *entries = table ? ph__table_at(memory, table) : NULL;
 
     if (!entries)
         return 0;
-    for (uint64_t i = 0; i < ENTRIES; i++) {
+    for (uint64_t i = 0; i < PH__TABLE_ENTRIES; i++) {
         uint64_t gva = base_gva + i * PH__PAGE_SIZE;
         uint64_t offset = base_offset + i * PH__PAGE_SIZE;
         bool inside = gva >= change->gva && gva < change->end;
@@ -293,6 +288,7 @@ bool ph__paging_plan(struct ph__memory *memory, struct ph__protect *change, uint
     const uint64_t large = PH__LARGE_PAGE_SIZE;
 
     *count = 0;
+    memory->protections_changed++;
     while (change->gva < change->end && *count < PH__POKES_MAX) {
         uint64_t offset;
         if (!changeable(&memory->layout, change->gva, &offset))
@@ -305,20 +301,20 @@ bool ph__paging_plan(struct ph__memory *memory, struct ph__protect *change, uint
             uint64_t *entry = entry_make(memory, change->gva, 1);
             if (!entry || *entry == 0)
                 return false;
-            poke_add(memory, count, entry, wanted_entry(change, offset, 0), change->gva);
+            ph__poke_add(memory, count, entry, wanted_entry(change, offset, 0), change->gva);
             change->gva += PH__PAGE_SIZE;
             continue;
         }
         uint64_t base_gva = change->gva & ~(large - 1);
         uint64_t next_gva = base_gva + large;
         if (change->gva == base_gva && change->end >= next_gva) {
-            poke_add(memory, count, directory, wanted_entry(change, offset, PH__PTE_LARGE), change->gva);
+            ph__poke_add(memory, count, directory, wanted_entry(change, offset, PH__PTE_LARGE), change->gva);
         } else {
             uint64_t table = split(memory, *directory, base_gva, offset - (change->gva - base_gva), change);
             if (!table)
                 return false;
             uint64_t value = table | PH__PTE_PRESENT | PH__PTE_WRITABLE | PH__PTE_USER | PH__PTE_ACCESSED;
-            poke_add(memory, count, directory, value, change->gva);
+            ph__poke_add(memory, count, directory, value, change->gva);
         }
         change->gva = next_gva < change->end ? next_gva : change->end;
     }

@@ -72,6 +72,19 @@ struct ph__backend {
      * a doorbell's exit and the next run. */
     ph_status (*poke)(struct ph__vcpu *vcpu, uint32_t count, ph_error *error);
 
+    /* Bytes of a processor's state as save writes it: a block without pointers that only this backend
+     * understands. */
+    size_t state_size;
+
+    /* Writes the state to (block). Only at a doorbell's exit, and it may be run on afterwards. PH_E_SYSTEM.
+     */
+    ph_status (*save)(struct ph__vcpu *vcpu, void *block, ph_error *error);
+
+    /* Gives the vCPU the state in (block), saved from one with the same (features). It may have come to any
+     * end, or be new, instead of start. (whole): write also what no ring-3 code can have changed, as for a
+     * new one; the backend does so anyway after exits that call for it. PH_E_SYSTEM. */
+    ph_status (*load)(struct ph__vcpu *vcpu, const void *block, bool whole, ph_error *error);
+
     /* Makes the run under way, or else the next one, come back with PH__EXIT_KICKED. Async-signal-safe. A run
      * on another thread needs that thread's signal too: see sandbox/window.c. */
     void (*kick)(struct ph__vcpu *vcpu);
@@ -87,6 +100,7 @@ struct ph__vcpu {
     bool regs_changed;  /* the caller sets it when it has changed (regs); run clears it */
     uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
+    uint64_t features;  /* a fingerprint of what the guest's processor can do */
     bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
 };
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Putting a sandbox back to a snapshot (snapshot.h). Pages that the guest has written are copied back, and
+ * stay mapped: writing them again then costs the next call nothing, where a page that was given back costs it
+ * a fault. Only what is far more than calls seem to need is given back.
+ *
+ * Page tables are not copied, but compared, and changed by ring 0 (vm/paging_snapshot.h).
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sandbox/snapshot.h"
+
+/* Pages beside the snapshot's that stay mapped, as zeroes: a call that writes more gives the rest back. Each
+ * costs the next restore a look, so of those that a call left unused only few stay. */
+#define WARM_MAX 1024u
+#define UNUSED_MAX 64u
+
+/* ---- does it fit? -------------------------------------------------------------------------------------- */
+
+ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
+                             const ph_snapshot *snapshot, ph_error *error) {
+    if (snapshot->owner != ph__process_id())
+        return ph__error_set(error, PH_E_FORKED, "the snapshot was made before fork()");
+    if (snapshot->image != sandbox->image)
+        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another image (%s)",
+                             snapshot->image->name);
+    if ((layout->trace_ring == 0) != (snapshot->layout.trace_ring == 0))
+        return ph__error_set(error, PH_E_SNAPSHOT,
+                             "the snapshot is of another layout: one of the two sandboxes is traced, and one "
+                             "is not");
+    if (memcmp(layout, &snapshot->layout, sizeof *layout) != 0)
+        return ph__error_set(error, PH_E_SNAPSHOT,
+                             "the snapshot is of another layout: memory, stack, max_message and trace_ring "
+                             "must be the same");
+    if (sandbox->vcpu &&
+        (sandbox->vcpu->backend != snapshot->backend || sandbox->vcpu->features != snapshot->features))
+        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of other processor features");
+    return PH_OK;
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static bool is_zero(const uint8_t *page) {
+    const uint64_t *words = (const uint64_t *)page;
+
+    for (size_t i = 0; i < PH__PAGE_SIZE / 8; i += 8)
+        if (words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
+            words[i + 6] | words[i + 7])
+            return false;
+    return true;
+}
+
+/* One page and what is known of it. */
+struct page {
+    uint64_t number;
+    bool own;              /* the sandbox has written it */
+    bool mapped;           /* the snapshot that is mapped below holds it */
+    const uint8_t *wanted; /* its content in the snapshot, or NULL */
+};
+
+/* The restore of memory under way. */
+struct walk {
+    ph_sandbox *sandbox;
+    ph_snapshot *snapshot;
+    size_t own, wanted, mapped; /* positions in the three lists */
+    uint64_t warm, unused;      /* pages that stay beside the snapshot's */
+    uint64_t drop, drop_count;  /* a run of pages to give back */
+};
+
+/* The first page at or behind the positions; false at the end. What nobody has written on the very snapshot
+ * that is mapped is as it should be, and is not looked at. */
+static bool page_next(struct walk *walk, struct page *page) {
+    const struct ph__restore *restore = walk->sandbox->restore;
+    const struct ph__page_list *own = &restore->pages;
+    const struct ph__page_list *wanted = &walk->snapshot->pages;
+    const struct ph__page_list *mapped = restore->mapped ? &restore->mapped->pages : NULL;
+    const bool same = restore->mapped == walk->snapshot;
+    uint64_t first = walk->own < own->count ? own->pages[walk->own] : UINT64_MAX;
+
+    if (same) {
+        while (walk->wanted < wanted->count && wanted->pages[walk->wanted] < first)
+            walk->wanted++;
+    } else {
+        if (walk->wanted < wanted->count && wanted->pages[walk->wanted] < first)
+            first = wanted->pages[walk->wanted];
+        if (mapped && walk->mapped < mapped->count && mapped->pages[walk->mapped] < first)
+            first = mapped->pages[walk->mapped];
+    }
+    if (first == UINT64_MAX)
+        return false;
+    *page = (struct page){.number = first};
+    if (walk->own < own->count && own->pages[walk->own] == first) {
+        page->own = true;
+        walk->own++;
+    }
+    if (walk->wanted < wanted->count && wanted->pages[walk->wanted] == first)
+        page->wanted = walk->snapshot->bytes + PH__PAGE_SIZE * walk->wanted++;
+    if (same)
+        page->mapped = page->wanted != NULL;
+    else if (mapped && walk->mapped < mapped->count && mapped->pages[walk->mapped] == first) {
+        page->mapped = true;
+        walk->mapped++;
+    }
+    return true;
+}
+
+/* Gives back the run of pages, which then are what they were at first. */
+static ph_status drop_run(struct walk *walk) {
+    uint8_t *base = walk->sandbox->memory.base;
+
+    if (walk->drop_count &&
+        madvise(base + walk->drop * PH__PAGE_SIZE, walk->drop_count * PH__PAGE_SIZE, MADV_DONTNEED) != 0)
+        return ph__error_set_system(&walk->sandbox->error, PH_E_SYSTEM, errno, "giving pages back failed");
+    walk->drop_count = 0;
+    return PH_OK;
+}
+
+static ph_status drop(struct walk *walk, uint64_t number) {
+    ph_status status = PH_OK;
+
+    if (walk->drop_count && walk->drop + walk->drop_count != number)
+        status = drop_run(walk);
+    if (!walk->drop_count)
+        walk->drop = number;
+    walk->drop_count++;
+    return status;
+}
+
+/* What the image has at page (number), copied to (bytes); false when that is nothing. */
+static bool image_read(ph_sandbox *sandbox, uint64_t number, uint8_t *bytes, ph_status *status) {
+    const ph_image *image = sandbox->image;
+    uint64_t gva = image->gva + (number * PH__PAGE_SIZE - sandbox->memory.layout.image.offset);
+
+    for (uint32_t i = 0; i < image->extent_count; i++) {
+        const struct ph__image_extent *extent = &image->extents[i];
+        if (gva < extent->gva || gva - extent->gva >= extent->size)
+            continue;
+        ssize_t got =
+            pread(image->content, bytes, PH__PAGE_SIZE, (off_t)(extent->file_offset + (gva - extent->gva)));
+        if (got < 0)
+            *status = ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno,
+                                           "reading the image's memory failed");
+        /* The last page of the file may be a part of one. */
+        else if (got < (ssize_t)PH__PAGE_SIZE)
+            memset(bytes + got, 0, PH__PAGE_SIZE - (size_t)got);
+        return true;
+    }
+    return false;
+}
+
+/* A page that the snapshot does not hold. */
+static ph_status page_clear(struct walk *walk, const struct page *page) {
+    ph_sandbox *sandbox = walk->sandbox;
+    uint8_t *bytes = sandbox->memory.base + page->number * PH__PAGE_SIZE;
+    uint8_t content[PH__PAGE_SIZE];
+    ph_status status = PH_OK;
+
+    if (image_read(sandbox, page->number, content, &status)) {
+        if (status == PH_OK && memcmp(bytes, content, PH__PAGE_SIZE) != 0)
+            memcpy(bytes, content, PH__PAGE_SIZE);
+        return status;
+    }
+    bool unused = is_zero(bytes);
+    if (!page->own || page->mapped) {
+        /* Under it is another content, which must not come up again. */
+        if (!unused)
+            memset(bytes, 0, PH__PAGE_SIZE);
+        return PH_OK;
+    }
+    if (walk->warm++ >= WARM_MAX || (unused && walk->unused++ >= UNUSED_MAX))
+        return drop(walk, page->number);
+    if (!unused)
+        memset(bytes, 0, PH__PAGE_SIZE);
+    return PH_OK;
+}
+
+static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
+    struct ph__restore *restore = sandbox->restore;
+    struct walk walk = {.sandbox = sandbox, .snapshot = snapshot};
+    struct page page;
+
+    ph_status status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain,
+                                              &restore->pages, &sandbox->error);
+    while (status == PH_OK && page_next(&walk, &page)) {
+        uint8_t *bytes = sandbox->memory.base + page.number * PH__PAGE_SIZE;
+        if (!page.wanted)
+            status = page_clear(&walk, &page);
+        else if (memcmp(bytes, page.wanted, PH__PAGE_SIZE) != 0)
+            memcpy(bytes, page.wanted, PH__PAGE_SIZE);
+    }
+    return status == PH_OK ? drop_run(&walk) : status;
+}
+
+/* Bytes at the start of a shared run of pages that calls are taken to use. */
+#define SHARED_KEPT (4 * PH__PAGE_SIZE)
+
+/* Clears shared pages: the start by hand, the rest by giving it back. The guest can have written any of it.
+ */
+static ph_status clear_shared(ph_sandbox *sandbox, uint8_t *bytes, uint64_t size) {
+    uint64_t kept = size < SHARED_KEPT ? size : SHARED_KEPT;
+
+    memset(bytes, 0, kept);
+    if (size > kept && madvise(bytes + kept, size - kept, MADV_REMOVE) != 0)
+        return ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno, "clearing messages failed");
+    return PH_OK;
+}
+
+static ph_status clear_messages(ph_sandbox *sandbox) {
+    const struct ph__layout *layout = &sandbox->memory.layout;
+    ph_status status = PH_OK;
+
+    for (unsigned box = PH__BOX_IN; box <= PH__BOX_OUT && status == PH_OK; box++)
+        status = clear_shared(sandbox, ph__box(sandbox, box), layout->box_size);
+    /* What lies behind the third box is the guest's too. */
+    uint64_t used = 3 * layout->box_size;
+    uint8_t *end = sandbox->memory.base + layout->messages.offset + used;
+    if (status == PH_OK && layout->messages.size > used &&
+        madvise(end, layout->messages.size - used, MADV_REMOVE) != 0)
+        status = ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno, "clearing messages failed");
+    return status;
+}
+
+/* The trace begins a new generation, in a ring that holds nothing of the last one: its place is the ring's
+ * start. */
+static ph_status restart_trace(ph_sandbox *sandbox, const ph_snapshot *snapshot) {
+    const struct ph__layout *layout = &sandbox->memory.layout;
+    uint8_t *trace = sandbox->memory.base + layout->trace.offset;
+
+    if (!sandbox->stream)
+        return PH_OK;
+    ph__stream_restart(sandbox->stream, snapshot->trace_position);
+    return clear_shared(sandbox, trace + PH__PAGE_SIZE, layout->trace.size - PH__PAGE_SIZE);
+}
+
+/* ---- processor ----------------------------------------------------------------------------------------- */
+
+static ph_status restore_protections(ph_sandbox *sandbox, ph_snapshot *snapshot) {
+    const struct ph__restore *restore = sandbox->restore;
+    struct ph__protections_plan plan = {.saved = &snapshot->protections};
+    ph_status status;
+    uint32_t count;
+
+    if (restore->protections == snapshot &&
+        restore->protections_changed == sandbox->memory.protections_changed)
+        return PH_OK;
+    for (;;) {
+        status = ph__protections_plan(&sandbox->memory, &plan, &count, &sandbox->error);
+        if (status != PH_OK || count == 0)
+            break;
+        status = sandbox->vcpu->backend->poke(sandbox->vcpu, count, &sandbox->error);
+        if (status != PH_OK)
+            return status;
+    }
+    if (status == PH_OK)
+        ph__restore_note_protections(sandbox, snapshot);
+    return status;
+}
+
+/* What is new in every restored guest. */
+static ph_status renew(ph_sandbox *sandbox, const ph_snapshot *snapshot, ph_error *error) {
+    uint64_t seen = snapshot->seed_generation > sandbox->seed_generation ? snapshot->seed_generation
+                                                                         : sandbox->seed_generation;
+    sandbox->seed_generation = seen + 1;
+    ph__clock_renew(sandbox, ph__clock_cycles());
+    return ph__seed_renew(sandbox, error);
+}
+
+ph_status ph__snapshot_begin(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
+    ph__control_write(sandbox);
+    ph__stream_restart(sandbox->stream, snapshot->trace_position);
+    ph_status status = renew(sandbox, snapshot, error);
+    if (status == PH_OK)
+        status = sandbox->vcpu->backend->load(sandbox->vcpu, snapshot->processor, true, error);
+    if (status == PH_OK) {
+        atomic_store_explicit(&sandbox->unentered, true, memory_order_relaxed);
+        atomic_store_explicit(&sandbox->state, PH_STATE_READY, memory_order_relaxed);
+    }
+    return status;
+}
+
+static ph_status restore(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_state state) {
+    ph_error *error = &sandbox->error;
+
+    if (state == PH_STATE_NEW)
+        ph__control_write(sandbox);
+    ph_status status = restart_trace(sandbox, snapshot);
+    /* First the processor: what its last exit still owes may go to memory. */
+    if (status == PH_OK)
+        status =
+            sandbox->vcpu->backend->load(sandbox->vcpu, snapshot->processor, state != PH_STATE_READY, error);
+    if (status == PH_OK)
+        status = restore_memory(sandbox, snapshot);
+    if (status == PH_OK)
+        status = clear_messages(sandbox);
+    if (status == PH_OK)
+        status = restore_protections(sandbox, snapshot);
+    if (status == PH_OK)
+        status = renew(sandbox, snapshot, error);
+    return status;
+}
+
+ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot) {
+    if (!sandbox || !snapshot)
+        return PH_E_ARGUMENT;
+    ph_state state;
+    ph_status status = ph__sandbox_acquire_restore(sandbox, &state);
+    if (status != PH_OK)
+        return status;
+    ph__stream_begin(sandbox->stream, PH__HOST_RESTORE, NULL, NULL);
+    status = ph__snapshot_check(sandbox, &sandbox->memory.layout, snapshot, &sandbox->error);
+    if (status == PH_OK)
+        status = ph__restore_open(sandbox, &sandbox->error);
+    if (status == PH_OK) {
+        status = restore(sandbox, snapshot, state);
+        if (status != PH_OK) {
+            ph__sandbox_poison(sandbox, status);
+        } else {
+            sandbox->handled_regs.rip = 0;
+            sandbox->input_taken = snapshot->input_taken < sandbox->config.input_bytes.size
+                                       ? snapshot->input_taken
+                                       : sandbox->config.input_bytes.size;
+            if (state == PH_STATE_NEW)
+                atomic_store_explicit(&sandbox->unentered, true, memory_order_relaxed);
+            atomic_store_explicit(&sandbox->state, PH_STATE_READY, memory_order_relaxed);
+        }
+    }
+    ph__stream_end(sandbox->stream, status, &sandbox->error);
+    ph__sandbox_release(sandbox);
+    return status;
+}
