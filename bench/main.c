@@ -16,6 +16,7 @@ static const struct {
 } questions[] = {
     {"call", bench_call},
     {"create", bench_create},
+    {"restore", bench_restore},
     {"compute", bench_compute},
     {"trace", bench_trace},
     {"trace-drain", bench_trace_drain},

@@ -74,7 +74,7 @@ static bool has_avx(void) {
     return (ecx & (3u << 27)) == 3u << 27;
 }
 
-static void store_high(uint8_t *to) {
+static void store_high(uint8_t to[64]) { /* NOLINT(readability-non-const-parameter): by the assembly */
     __asm__ volatile("vextractf128 $1, %%ymm0, (%0)\n vextractf128 $1, %%ymm1, 16(%0)\n"
                      "vextractf128 $1, %%ymm7, 32(%0)\n vextractf128 $1, %%ymm15, 48(%0)\n"
                      :

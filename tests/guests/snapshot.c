@@ -179,8 +179,8 @@ static void undefined(void) {
 PH_EXPORT(undefined, PH_VOID);
 
 static void null_write(void) {
-    volatile int *volatile null = NULL;
-    *null = 1;
+    volatile uint64_t address = 0;
+    *(volatile int *)address = 1;
 }
 PH_EXPORT(null_write, PH_VOID);
 
@@ -204,7 +204,7 @@ static void abort_libc(void) {
 }
 PH_EXPORT(abort_libc, PH_VOID);
 
-static void overflow_stack(volatile char *above) {
+static void overflow_stack(const volatile char *above) {
     volatile char bytes[4096];
     bytes[0] = above ? *above : 0;
     if (bytes[0] != 1)

@@ -3,7 +3,7 @@
  * Snapshots: a restore undoes whatever a guest has written, in any order of snapshots and sandboxes, and
  * sandboxes made of one begin where it was taken.
  */
-#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -302,17 +302,18 @@ static void time_goes_on_and_input_goes_back(void **state) {
 }
 
 static unsigned open_files(void) {
-    DIR *folder = opendir("/proc/self/fd");
     unsigned files = 0;
-    while (readdir(folder))
-        files++;
-    closedir(folder);
+
+    for (int file = 0; file < 1024; file++)
+        files += fcntl(file, F_GETFD) != -1;
     return files;
 }
 
 static unsigned mappings(void) {
     FILE *file = fopen("/proc/self/maps", "r");
     unsigned lines = 0;
+
+    assert_non_null(file);
     for (int byte; (byte = fgetc(file)) != EOF;)
         lines += byte == '\n';
     fclose(file);
@@ -320,11 +321,15 @@ static unsigned mappings(void) {
 }
 
 static unsigned long resident(void) {
-    unsigned long size, pages = 0;
+    char line[128] = "";
+    char *rest;
     FILE *file = fopen("/proc/self/statm", "r");
-    assert_int_equal(fscanf(file, "%lu %lu", &size, &pages), 2);
+
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
     fclose(file);
-    return pages;
+    strtoul(line, &rest, 10);
+    return strtoul(rest, NULL, 10);
 }
 
 static void thousands_of_restores_leak_nothing(void **state) {

@@ -19,8 +19,7 @@ static void check_numbers(const struct trace_collect *collect, uint64_t count) {
 
     for (uint64_t i = 0; i < count; i++) {
         const ph_trace_event *event = trace_event_find(collect, "counted", from, &from);
-        if (!event)
-            fail_msg("event %llu is missing", (unsigned long long)i);
+        assert_non_null(event);
         assert_int_equal(trace_number(event->fields, event->field_count, "number"), i);
         from++;
     }
