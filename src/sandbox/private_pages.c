@@ -91,7 +91,7 @@ static ph_status read_words(int file, const struct ph__memory *memory, struct ph
 ph_status ph__private_pages_scan(int file, const struct ph__memory *memory, bool plain,
                                  struct ph__page_list *list, ph_error *error) {
     const uint64_t base = (uint64_t)memory->base;
-    struct scan_region regions[128];
+    struct scan_region regions[128] = {0}; /* by the kernel, of which valgrind knows nothing */
     struct scan_argument argument = {
         .size = sizeof argument,
         .start = base,

@@ -12,12 +12,14 @@
 
 #include "base/error.h"
 
-/* Intel SDM, volume 4, table 2-2; AMD APM, volume 2, appendix A. */
+/* Intel SDM, volume 4, table 2-2; AMD APM, volume 2, appendix A. The first ones every KVM has: without them a
+ * reset processor would have no system calls. */
+#define MSRS_NEEDED 3u
 static const uint32_t msr_numbers[] = {
     0xc0000081, /* STAR */
     0xc0000082, /* LSTAR */
-    0xc0000083, /* CSTAR */
     0xc0000084, /* SFMASK */
+    0xc0000083, /* CSTAR */
     0xc0000102, /* KERNEL_GS_BASE */
     0xc0000103, /* TSC_AUX */
     0x174,      /* SYSENTER_CS */
@@ -36,7 +38,7 @@ static ph_status failed(ph_error *error, const char *call) {
     return ph__error_set_system(error, PH_E_SYSTEM, errno, "%s failed", call);
 }
 
-static void get_msrs(int file, struct ph__kvm_state *state) {
+static ph_status get_msrs(int file, struct ph__kvm_state *state, ph_error *error) {
     struct {
         struct kvm_msrs head;
         struct kvm_msr_entry entries[1];
@@ -46,7 +48,10 @@ static void get_msrs(int file, struct ph__kvm_state *state) {
         one.entries[0] = (struct kvm_msr_entry){.index = msr_numbers[i]};
         if (ioctl(file, KVM_GET_MSRS, &one) == 1 && ioctl(file, KVM_SET_MSRS, &one) == 1)
             state->msrs.entries[state->msrs.head.nmsrs++] = one.entries[0];
+        else if (i < MSRS_NEEDED)
+            return failed(error, "reading the processor's registers for system calls");
     }
+    return PH_OK;
 }
 
 /* A component whose bit is clear in the image gets its initial value, with two exceptions: MXCSR belongs to
@@ -61,6 +66,8 @@ static ph_status get_xsave(int file, struct ph__kvm_state *state, ph_error *erro
     *bits = without | XSTATE_PKRU;
     if (ioctl(file, KVM_SET_XSAVE, &state->xsave) == 0)
         return PH_OK;
+    if (errno != EINVAL)
+        return failed(error, "KVM_SET_XSAVE");
     *bits = without; /* a processor without protection keys */
     return ioctl(file, KVM_SET_XSAVE, &state->xsave) < 0 ? failed(error, "KVM_SET_XSAVE") : PH_OK;
 }
@@ -75,8 +82,8 @@ ph_status ph__kvm_state_get(int file, struct ph__kvm_state *state, ph_error *err
         return failed(error, "KVM_GET_DEBUGREGS");
     if (ioctl(file, KVM_GET_VCPU_EVENTS, &state->events) < 0)
         return failed(error, "KVM_GET_VCPU_EVENTS");
-    get_msrs(file, state);
-    return get_xsave(file, state, error);
+    ph_status status = get_msrs(file, state, error);
+    return status == PH_OK ? get_xsave(file, state, error) : status;
 }
 
 ph_status ph__kvm_state_set(int file, const struct ph__kvm_state *state, bool whole, ph_error *error) {

@@ -179,8 +179,7 @@ static void undefined(void) {
 PH_EXPORT(undefined, PH_VOID);
 
 static void null_write(void) {
-    volatile uint64_t address = 0;
-    *(volatile int *)address = 1;
+    __asm__ volatile("movl $1, 0" : : : "memory");
 }
 PH_EXPORT(null_write, PH_VOID);
 
