@@ -19,6 +19,10 @@
 #define WARM_MAX 1024u
 #define UNUSED_MAX 64u
 
+/* After so many restores to one snapshot in a row a sandbox that was started is laid on it. All that its
+ * start has written is looked at in each restore until then; afterwards only what calls write is its own. */
+#define LAY_AFTER 4u
+
 /* ---- does it fit? -------------------------------------------------------------------------------------- */
 
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
@@ -182,9 +186,15 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     struct ph__restore *restore = sandbox->restore;
     struct walk walk = {.sandbox = sandbox, .snapshot = snapshot};
     struct page page;
+    ph_status status = PH_OK;
 
-    ph_status status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain,
-                                              &restore->pages, &sandbox->error);
+    restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
+    if (!restore->mapped && restore->restores == LAY_AFTER)
+        status = ph__snapshot_map_pages(sandbox, snapshot, &sandbox->error);
+    if (status != PH_OK)
+        return status;
+    status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain, &restore->pages,
+                                    &sandbox->error);
     while (status == PH_OK && page_next(&walk, &page)) {
         uint8_t *bytes = sandbox->memory.base + page.number * PH__PAGE_SIZE;
         if (!page.wanted)

@@ -274,22 +274,14 @@ uint64_t ph_snapshot_size(const ph_snapshot *snapshot) {
     return snapshot->pages.count * PH__PAGE_SIZE;
 }
 
-/* ---- new memory on a snapshot -------------------------------------------------------------------------- */
+/* ---- memory on a snapshot ------------------------------------------------------------------------------ */
 
-ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
-    struct ph__memory *memory = &sandbox->memory;
+ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const struct ph__page_list *pages = &snapshot->pages;
-    struct ph__protections_plan plan = {.saved = &snapshot->protections, .unseen = true};
-    uint32_t changed;
     size_t count;
 
-    ph_status status = ph__restore_open(sandbox, error);
-    if (status == PH_OK)
-        status = ph__protections_plan(memory, &plan, &changed, error);
-    if (status != PH_OK)
-        return status;
     for (size_t i = 0; i < pages->count; i += count) {
-        uint8_t *address = memory->base + pages->pages[i] * PH__PAGE_SIZE;
+        uint8_t *address = sandbox->memory.base + pages->pages[i] * PH__PAGE_SIZE;
         count = run_length(pages, i);
         uint64_t size = count * PH__PAGE_SIZE;
         if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
@@ -300,6 +292,19 @@ ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error 
     }
     ph_snapshot_retain(snapshot);
     sandbox->restore->mapped = snapshot;
-    ph__restore_note_protections(sandbox, snapshot);
     return PH_OK;
+}
+
+ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
+    struct ph__protections_plan plan = {.saved = &snapshot->protections, .unseen = true};
+    uint32_t changed;
+
+    ph_status status = ph__restore_open(sandbox, error);
+    if (status == PH_OK)
+        status = ph__protections_plan(&sandbox->memory, &plan, &changed, error);
+    if (status == PH_OK)
+        status = ph__snapshot_map_pages(sandbox, snapshot, error);
+    if (status == PH_OK)
+        ph__restore_note_protections(sandbox, snapshot);
+    return status;
 }

@@ -41,6 +41,7 @@ struct ph__restore {
     int pagemap;
     bool plain; /* pagemap without the ioctl; for tests */
     struct ph__page_list pages;
+    uint64_t restores;   /* in a row to the snapshot (protections) */
     ph_snapshot *mapped; /* whose pages lie under the sandbox's own, or NULL */
     /* The snapshot that protections were last put back to (or taken for), and the memory's count of changes
      * then. */
@@ -57,6 +58,9 @@ void ph__restore_close(ph_sandbox *sandbox);
 /* Maps (snapshot)'s pages copy-on-write into new memory with the same layout, and gives the new page tables
  * its protections. */
 ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error);
+
+/* Maps the pages alone, over whatever is there, in a sandbox that lies on no snapshot yet. */
+ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error);
 
 /* The rest of making a sandbox of (snapshot), when its vCPU is there: processor, control page, trace. */
 ph_status ph__snapshot_begin(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error);
