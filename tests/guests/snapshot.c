@@ -111,39 +111,39 @@ static void greedy(uint32_t pages) {
 PH_EXPORT(greedy, PH_VOID, PH_U32);
 
 /* Writes pages, unmaps them, maps as many: they must be zero, also where a snapshot lies below. */
-static bool recycle(void) {
-    enum { SIZE = 512 * 4096 };
+static bool recycle(uint32_t pages) {
+    const size_t size = pages * 4096ull;
 
     for (int turn = 0; turn < 3; turn++) {
-        char *bytes = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (bytes == MAP_FAILED)
             return false;
-        for (size_t i = 0; i < SIZE; i++)
+        for (size_t i = 0; i < size; i++)
             if (bytes[i])
                 return false;
-        memset(bytes, 'x', SIZE);
-        if (munmap(bytes, SIZE) != 0)
+        memset(bytes, 'x', size);
+        if (munmap(bytes, size) != 0)
             return false;
     }
     return true;
 }
-PH_EXPORT(recycle, PH_BOOL);
+PH_EXPORT(recycle, PH_BOOL, PH_U32);
 
 /* Leaves pages full of a pattern behind, mapped and in use. */
-static uint64_t hold(void) {
-    char *bytes = mmap(NULL, 512 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static uint64_t hold(uint32_t pages) {
+    char *bytes = mmap(NULL, pages * 4096ull, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         ph_fail(1, "no pages");
-    memset(bytes, 'h', 512 * 4096);
+    memset(bytes, 'h', pages * 4096ull);
     mapped = bytes;
     return (uint64_t)bytes;
 }
-PH_EXPORT(hold, PH_U64);
+PH_EXPORT(hold, PH_U64, PH_U32);
 
-static void let_go(void) {
-    munmap(mapped, 512 * 4096);
+static void let_go(uint32_t pages) {
+    munmap(mapped, pages * 4096ull);
 }
-PH_EXPORT(let_go, PH_VOID);
+PH_EXPORT(let_go, PH_VOID, PH_U32);
 
 static ph_bytes random_bytes(void) {
     char bytes[16];

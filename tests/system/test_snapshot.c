@@ -122,7 +122,7 @@ static void snapshots_chain_in_any_order_and_across_sandboxes(void **state) {
         chain[i] = take(sandboxes[0]);
         images[i] = memory_image_take(sandboxes[0]);
         if (i == 1)
-            called(sandboxes[0], "hold", NO_ARGS);
+            called(sandboxes[0], "hold", ARGS(U32(512)));
         change(sandboxes[0], i + 1);
         count(sandboxes[0]);
         if (i == 2) { /* the last one is of a sandbox that lies on another */
@@ -151,7 +151,7 @@ static void snapshots_chain_in_any_order_and_across_sandboxes(void **state) {
             change(sandbox, turn);
         if (random >> 51 & 1)
             called(sandbox, "greedy", ARGS(U32(1 + turn * 8)));
-        assert_true(called(sandbox, "recycle", NO_ARGS).boolean);
+        assert_true(called(sandbox, "recycle", ARGS(U32(512))).boolean);
     }
     for (unsigned i = 0; i < 3; i++)
         ph_sandbox_destroy(sandboxes[i]);
@@ -166,12 +166,12 @@ static void pages_given_back_are_zero_on_a_snapshot(void **state) {
     (void)state;
     test_needs_kvm();
     ph_sandbox *first = test_started("snapshot", &small);
-    called(first, "hold", NO_ARGS);
+    called(first, "hold", ARGS(U32(1200)));
     ph_snapshot *snapshot = take(first);
     ph_sandbox *second = create_from(snapshot, NULL);
     for (int turn = 0; turn < 2; turn++) {
-        called(second, "let_go", NO_ARGS);
-        assert_true(called(second, "recycle", NO_ARGS).boolean);
+        called(second, "let_go", ARGS(U32(1200)));
+        assert_true(called(second, "recycle", ARGS(U32(1200))).boolean);
         restore(second, snapshot);
     }
     ph_sandbox_destroy(second);
@@ -226,7 +226,7 @@ static void many_protections_are_put_back(void **state) {
     (void)state;
     test_needs_kvm();
     ph_sandbox *sandbox = test_started("snapshot", &small);
-    uint64_t base = called(sandbox, "hold", NO_ARGS).u64;
+    uint64_t base = called(sandbox, "hold", ARGS(U32(512))).u64;
     ph_snapshot *snapshot = take(sandbox);
     uint64_t tables = 0;
     for (int turn = 0; turn < 30; turn++) {
