@@ -3,6 +3,7 @@
  * Compiles the host's public headers as C11: it is built, and that is the test.
  */
 #include <pinhole/pinhole.h>
+#include <pinhole/snapshot.h>
 #include <pinhole/types.h>
 
 const ph_config headers_config = PH_CONFIG_INIT;
