@@ -30,6 +30,8 @@ void ph__limits_init(ph_sandbox *sandbox) {
 
 PH__HOT void ph__limits_begin(ph_sandbox *sandbox) {
     memset(&sandbox->used, 0, sizeof sandbox->used);
+    sandbox->used.pages_copied = sandbox->pages_copied;
+    sandbox->pages_copied = 0;
 }
 
 PH__HOT ph_status ph__limits_check_time(ph_sandbox *sandbox) {

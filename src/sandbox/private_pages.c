@@ -69,7 +69,7 @@ static ph_status read_words(int file, const struct ph__memory *memory, struct ph
                             ph_error *error) {
     uint64_t words[512];
     uint64_t first = (uint64_t)memory->base / PH__PAGE_SIZE;
-    uint64_t count = memory->layout.size / PH__PAGE_SIZE;
+    uint64_t count = ph__memory_own(memory) / PH__PAGE_SIZE;
 
     for (uint64_t done = 0; done < count;) {
         uint64_t step = count - done < 512 ? count - done : 512;
@@ -95,7 +95,7 @@ ph_status ph__private_pages_scan(int file, const struct ph__memory *memory, bool
     struct scan_argument argument = {
         .size = sizeof argument,
         .start = base,
-        .end = base + memory->layout.size,
+        .end = base + ph__memory_own(memory),
         .regions = (uint64_t)(uintptr_t)regions,
         .region_count = sizeof regions / sizeof regions[0],
         .inverted = SCAN_FILE | SCAN_ZERO_PAGE,

@@ -188,6 +188,7 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     struct page page;
     ph_status status = PH_OK;
 
+    sandbox->pages_copied = 0;
     restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
     if (!restore->mapped && restore->restores == LAY_AFTER)
         status = ph__snapshot_map_pages(sandbox, snapshot, &sandbox->error);
@@ -197,10 +198,12 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
                                     &sandbox->error);
     while (status == PH_OK && page_next(&walk, &page)) {
         uint8_t *bytes = sandbox->memory.base + page.number * PH__PAGE_SIZE;
-        if (!page.wanted)
+        if (!page.wanted) {
             status = page_clear(&walk, &page);
-        else if (memcmp(bytes, page.wanted, PH__PAGE_SIZE) != 0)
+        } else if (memcmp(bytes, page.wanted, PH__PAGE_SIZE) != 0) {
             memcpy(bytes, page.wanted, PH__PAGE_SIZE);
+            sandbox->pages_copied++;
+        }
     }
     return status == PH_OK ? drop_run(&walk) : status;
 }

@@ -76,6 +76,7 @@ struct ph_sandbox {
     ph_stats stats;
 
     struct ph__used used;   /* by the last call, or the one under way */
+    uint64_t pages_copied;  /* by restores since the last call */
     uint64_t processor_max; /* cycles a call; 0 is no limit */
     uint64_t output_max, host_calls_max;
 };

@@ -220,16 +220,10 @@ void ph__stream_restart(struct ph__stream *stream, uint64_t least) {
     ph__lock_take(&stream->lock);
     if (stream->attached) {
         take(stream, false, &until_ns);
-        ph__ring_report_dropped(stream);
-        /* Counts of drops are of the guest's life, for which a restore is no end. */
-        uint64_t untrusted_bytes = __atomic_load_n(&stream->view.ring->dropped_bytes, __ATOMIC_RELAXED);
-        uint64_t dropped = stream->ring_dropped;
+        ph__ring_dropped_report(stream);
         if (stream->tail < least)
             stream->tail = least;
         ring_reset(stream);
-        stream->view.ring->dropped = stream->view.ring->gap_dropped = dropped;
-        stream->view.ring->dropped_bytes = untrusted_bytes;
-        stream->ring_dropped = dropped;
     }
     ph__lock_give(&stream->lock);
 }

@@ -123,11 +123,16 @@ static inline uint64_t ph__gpa_of_offset(uint64_t offset) {
     return offset < PH__HOLE_GPA ? offset : offset - PH__HOLE_GPA + PH__HIGH_GPA;
 }
 
+/* Bytes of the host range that the host may look at: all but the file window. */
+static inline uint64_t ph__memory_own(const struct ph__memory *memory) {
+    return memory->layout.size - memory->layout.files.size;
+}
+
 /* The host address of [gpa, gpa + size), or NULL when it is not all guest memory that the host may touch. The
  * one way from a GPA to a pointer. */
 static inline void *ph__memory_at(const struct ph__memory *memory, ph_gpa gpa, uint64_t size) {
     uint64_t offset = gpa.value;
-    uint64_t end = memory->layout.size - memory->layout.files.size;
+    uint64_t end = ph__memory_own(memory);
     if (offset >= PH__HIGH_GPA)
         offset = offset - PH__HIGH_GPA + PH__HOLE_GPA;
     else if (end > PH__HOLE_GPA)

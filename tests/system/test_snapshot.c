@@ -77,6 +77,30 @@ static void restore_undoes_writes_to_every_page(void **state) {
     }
 }
 
+static uint64_t pages_copied(const ph_sandbox *sandbox) {
+    ph_call_stats stats = PH_CALL_STATS_INIT;
+
+    ph_sandbox_call_stats(sandbox, &stats);
+    return stats.pages_copied;
+}
+
+static void a_call_is_told_how_many_pages_were_copied_back_for_it(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_sandbox *sandbox = test_started("snapshot", &small);
+    ph_snapshot *snapshot = take(sandbox);
+
+    change(sandbox, 1);
+    assert_int_equal(pages_copied(sandbox), 0);
+    restore(sandbox, snapshot);
+    count(sandbox);
+    assert_true(pages_copied(sandbox) > 0);
+    count(sandbox);
+    assert_int_equal(pages_copied(sandbox), 0);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+}
+
 static void a_sandbox_made_of_a_snapshot_begins_there(void **state) {
     (void)state;
     test_needs_kvm();
@@ -499,6 +523,7 @@ static void host_functions_are_registered_before_the_first_call(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(restore_undoes_writes_to_every_page),
+        cmocka_unit_test(a_call_is_told_how_many_pages_were_copied_back_for_it),
         cmocka_unit_test(a_sandbox_made_of_a_snapshot_begins_there),
         cmocka_unit_test(snapshots_chain_in_any_order_and_across_sandboxes),
         cmocka_unit_test(pages_given_back_are_zero_on_a_snapshot),
