@@ -169,14 +169,15 @@ static ph_status start(struct request *request, ph_error *error) {
 /* Adds what the last call used. */
 static void add_used(struct request *request) {
     ph_call_stats last = PH_CALL_STATS_INIT;
-    uint64_t *sum = &request->used.exits;
-    const uint64_t *more = &last.exits;
+    uint64_t *sum = (uint64_t *)&request->used;
+    const uint64_t *more = (const uint64_t *)&last;
 
     /* Without the trace's counts, which would have to be waited for. */
     last.size = offsetof(ph_call_stats, trace_records);
     if (!request->stats || ph_sandbox_call_stats(request->sandbox, &last) != PH_OK)
         return;
-    for (size_t i = 0; i < (last.size - sizeof last.size) / sizeof *sum; i++)
+    /* Behind the size all of it is counts of 8 bytes. */
+    for (size_t i = 1; i < last.size / sizeof *sum; i++)
         sum[i] += more[i];
 }
 
