@@ -108,6 +108,13 @@ static ph_status live_once(ph_image *image, FILE *file, ph_error *error) {
     return file ? live_traced(image, file, error) : live(image, NULL, error);
 }
 
+/* Mappings that the allocator may add for itself; AddressSanitizer's keeps what is freed in quarantine. */
+#ifdef __SANITIZE_ADDRESS__
+#define MALLOC_GROWS 64
+#else
+#define MALLOC_GROWS 1
+#endif
+
 static void fail_every_call(FILE *file) {
     ph_error error;
     ph_image *image = test_image("loops");
@@ -131,7 +138,7 @@ static void fail_every_call(FILE *file) {
                 fail_msg("call %u, %s: status %s without its error", at, failed, ph_status_kind(status));
         }
         assert_int_equal(failing_descriptors(), descriptors);
-        assert_in_range(count_mappings(), 0, mappings + 1); /* malloc may have grown */
+        assert_in_range(count_mappings(), 0, mappings + MALLOC_GROWS);
     }
     assert_int_equal(live_once(image, file, &error), PH_OK);
     ph_image_close(image);

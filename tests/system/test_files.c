@@ -69,7 +69,8 @@ static struct ended run(const char *name, const char *argument, const ph_config 
     ended.status = ph_sandbox_run(sandbox, &ended.exit_status);
     ended.error = *ph_sandbox_error(sandbox);
     ph_bytes output = ph_sandbox_output(sandbox, 1);
-    memcpy(ended.text, output.data, output.size);
+    if (output.size)
+        memcpy(ended.text, output.data, output.size);
     ph_sandbox_destroy(sandbox);
     ph_image_close(image);
     return ended;
