@@ -64,7 +64,7 @@ static void measure_restores(const struct restored *base, struct bench_report *r
         subjects[i] = (struct bench_subject){.once = restored_once, .context = &cases[i]};
     }
     bench_run(subjects, SUBJECTS, ROUNDS, BATCH);
-    bench_report_ratio(report, "restore.call_ratio", &subjects[NONE], floor, 3.0);
+    bench_report_ratio(report, "restore.call_ratio", &subjects[NONE], floor, 2.0);
     bench_report_added(report, "restore.dirty16_us", &subjects[DIRTY_16], floor, 60);
     bench_report_added(report, "restore.dirty64_us", &subjects[DIRTY_64], floor, 80);
     bench_report_added(report, "restore.dirty256_us", &subjects[DIRTY_256], floor, 160);
@@ -83,7 +83,7 @@ static void measure_creation(struct restored *base, struct bench_report *report)
     const struct bench_floor floor = {&subjects[0], 1};
 
     bench_run(subjects, 2, ROUNDS, CREATE_BATCH);
-    bench_report_ratio(report, "create.from_snapshot_ratio", &subjects[1], floor, 1.6);
+    bench_report_ratio(report, "create.from_snapshot_ratio", &subjects[1], floor, 1.4);
     bench_free(subjects, 2);
     floor_create_free(raw);
 }

@@ -79,6 +79,13 @@ struct ph_image {
 /* Another reference. */
 void ph__image_retain(ph_image *image);
 
+/* image_content.c: content in a memfd that sandboxes map, of images and snapshots alike. A new one, to be
+ * sealed once it is filled; -1 with errno. Writes all of (bytes) at (offset); -1 with errno. Whether all are
+ * 0. */
+int ph__content_create(const char *name);
+int ph__content_write(int file, const uint8_t *bytes, uint64_t size, uint64_t offset);
+bool ph__content_is_zero(const uint8_t *bytes, uint64_t size);
+
 /* The function around (gva): its name, and in (*offset) the distance from its start. NULL when the symbol
  * table has none that covers it. The name belongs to (image). */
 const char *ph__image_symbol(const ph_image *image, uint64_t gva, uint64_t *offset);

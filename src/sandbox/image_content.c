@@ -28,7 +28,7 @@ static uint64_t page_up(uint64_t address) {
     return page_down(address + PH__PAGE_SIZE - 1);
 }
 
-static bool is_zero(const uint8_t *bytes, uint64_t size) {
+bool ph__content_is_zero(const uint8_t *bytes, uint64_t size) {
     /* The first byte is zero, and each is the same as the one before it. */
     return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
@@ -42,7 +42,7 @@ static void trim(const uint8_t *content, uint64_t *start, uint64_t *end) {
         uint64_t next = page_down(*start) + PH__PAGE_SIZE;
         if (next > *end)
             next = *end;
-        if (!is_zero(content + (*start - base), next - *start))
+        if (!ph__content_is_zero(content + (*start - base), next - *start))
             break;
         *start = next;
     }
@@ -50,15 +50,15 @@ static void trim(const uint8_t *content, uint64_t *start, uint64_t *end) {
         uint64_t next = page_down(*end - 1);
         if (next < *start)
             next = *start;
-        if (!is_zero(content + (next - base), *end - next))
+        if (!ph__content_is_zero(content + (next - base), *end - next))
             break;
         *end = next;
     }
 }
 
-static int write_all(int fd, const uint8_t *bytes, uint64_t size, uint64_t offset) {
+int ph__content_write(int file, const uint8_t *bytes, uint64_t size, uint64_t offset) {
     while (size > 0) {
-        ssize_t written = pwrite(fd, bytes, size, (off_t)offset);
+        ssize_t written = pwrite(file, bytes, size, (off_t)offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
@@ -71,11 +71,11 @@ static int write_all(int fd, const uint8_t *bytes, uint64_t size, uint64_t offse
 }
 
 /* Nothing in it is ever run by the host: on kernels that know how, say so. */
-static int content_create(void) {
-    int fd = memfd_create("pinhole-image", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+int ph__content_create(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create("pinhole-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return fd;
 }
 
@@ -83,7 +83,7 @@ ph_status ph__image_fill_content(ph_image *image, const uint8_t *bytes, const st
                                  ph_error *error) {
     uint64_t position = 0;
 
-    image->content = content_create();
+    image->content = ph__content_create("pinhole-image");
     if (image->content < 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "memfd_create");
 
@@ -110,8 +110,8 @@ ph_status ph__image_fill_content(ph_image *image, const uint8_t *bytes, const st
             .writable = segment->writable,
         };
         /* What the file holds around the segment stays out: the rest of the first and last page is zero. */
-        if (write_all(image->content, content + (start - segment->address), end - start,
-                      position + (start - extent.gva)) != 0)
+        if (ph__content_write(image->content, content + (start - segment->address), end - start,
+                              position + (start - extent.gva)) != 0)
             return ph__error_set_system(error, PH_E_SYSTEM, errno, "writing the image's memory");
         position += extent.size;
         image->extents[image->extent_count++] = extent;

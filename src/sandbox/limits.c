@@ -7,9 +7,9 @@
  */
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "sandbox/sandbox.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -40,15 +40,12 @@ PH__HOT ph_status ph__limits_check_time(ph_sandbox *sandbox) {
 }
 
 PH__HOT ph_status ph__limits_watch(ph_sandbox *sandbox) {
-    struct timespec now;
-
     ph__window_unmark(&sandbox->window, PH__WINDOW_CPU_TIME);
     ph_status status = ph__limits_check_time(sandbox);
     if (status != PH_OK)
         return status;
     uint64_t left_ns = ph__clock_ns(sandbox, sandbox->processor_max - sandbox->used.processor);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    uint64_t now_ns = ph__time_ns(CLOCK_MONOTONIC);
     return ph__window_watch(&sandbox->window, left_ns < UINT64_MAX - now_ns ? now_ns + left_ns : UINT64_MAX,
                             sandbox->config.cpu_time_ns, &sandbox->error);
 }

@@ -14,11 +14,6 @@
 
 #include "base/error.h"
 
-/* Linux 6.3; older C libraries do not name it. */
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
 /* ---- what a sandbox remembers -------------------------------------------------------------------------- */
 
 ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error) {
@@ -74,10 +69,6 @@ size_t ph__page_list_find(const struct ph__page_list *list, uint64_t page) {
 
 /* ---- taking -------------------------------------------------------------------------------------------- */
 
-static bool is_zero(const uint8_t *page) {
-    return page[0] == 0 && memcmp(page, page + 1, PH__PAGE_SIZE - 1) == 0;
-}
-
 /* Whether a new sandbox has something else than zeroes at (page). */
 static bool is_image_content(const ph_sandbox *sandbox, uint64_t page) {
     uint64_t distance = page * PH__PAGE_SIZE - sandbox->memory.layout.image.offset;
@@ -100,7 +91,7 @@ static bool is_io(uint64_t page) {
 static bool page_add(const ph_sandbox *sandbox, struct ph__page_list *list, uint64_t page) {
     const uint8_t *bytes = sandbox->memory.base + page * PH__PAGE_SIZE;
 
-    if (is_io(page) || (is_zero(bytes) && !is_image_content(sandbox, page)))
+    if (is_io(page) || (ph__content_is_zero(bytes, PH__PAGE_SIZE) && !is_image_content(sandbox, page)))
         return true;
     return ph__page_list_add(list, page);
 }
@@ -126,28 +117,6 @@ static ph_status find_pages(ph_sandbox *sandbox, struct ph__page_list *list, ph_
     return status;
 }
 
-static int write_all(int file, const uint8_t *bytes, uint64_t size, uint64_t offset) {
-    while (size > 0) {
-        ssize_t written = pwrite(file, bytes, size, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return -1;
-        bytes += written;
-        offset += (uint64_t)written;
-        size -= (uint64_t)written;
-    }
-    return 0;
-}
-
-static int content_create(void) {
-    int file = memfd_create("pinhole-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-
-    if (file < 0 && errno == EINVAL)
-        file = memfd_create("pinhole-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    return file;
-}
-
 /* How many pages in a row there are in (list) from (first) on. */
 static size_t run_length(const struct ph__page_list *list, size_t first) {
     size_t count = 1;
@@ -162,13 +131,13 @@ static ph_status copy_pages(const ph_sandbox *sandbox, ph_snapshot *snapshot, ph
     const uint64_t size = pages->count * PH__PAGE_SIZE;
     size_t count;
 
-    snapshot->content = content_create();
+    snapshot->content = ph__content_create("pinhole-snapshot");
     if (snapshot->content < 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "memfd_create");
     for (size_t i = 0; i < pages->count; i += count) {
         count = run_length(pages, i);
-        if (write_all(snapshot->content, sandbox->memory.base + pages->pages[i] * PH__PAGE_SIZE,
-                      count * PH__PAGE_SIZE, i * PH__PAGE_SIZE) != 0)
+        if (ph__content_write(snapshot->content, sandbox->memory.base + pages->pages[i] * PH__PAGE_SIZE,
+                              count * PH__PAGE_SIZE, i * PH__PAGE_SIZE) != 0)
             return ph__error_set_system(error, PH_E_SYSTEM, errno, "writing the snapshot's memory");
     }
     /* Sandboxes share these pages: nobody may change them from here on. */
