@@ -56,6 +56,75 @@ PH_API ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot);
 PH_API ph_status ph_sandbox_create_from(ph_snapshot *snapshot, const ph_config *config, ph_sandbox **sandbox,
                                         ph_error *error);
 
+/** How ph_snapshot_load gets at the pages of a file. */
+typedef enum ph_snapshot_mode {
+    /** Mapped from the file: only what guests touch is read. The file must not change while it is in use; a
+       page that it has lost by then ends the call that needs it, with a status. */
+    PH_SNAPSHOT_MAP = 0,
+    /** Copied, and all of it checked, before a guest sees any. The file is not needed afterwards. */
+    PH_SNAPSHOT_COPY = 1,
+} ph_snapshot_mode;
+
+/**
+ * Writes (snapshot) to the file (path), which is replaced at once or not at all: a temporary file beside it
+ * is written, synced and renamed, and the folder synced. Host functions, files and config are not in it.
+ * docs/snapshots.md describes the format. Returns PH_E_ARGUMENT, PH_E_FILE (with errno), PH_E_MEMORY,
+ * PH_E_FORKED.
+ */
+PH_API ph_status ph_snapshot_save(ph_snapshot *snapshot, const char *path, ph_error *error);
+
+/**
+ * Opens the file (path) that ph_snapshot_save has written, for sandboxes of (image). Header, tables and
+ * registers are read and checked in both modes, the content of pages in PH_SNAPSHOT_COPY, or later by
+ * ph_snapshot_verify: until then it is what any hostile guest could have left there, which harms the guest
+ * alone. (*snapshot) is the caller's, to be closed with ph_snapshot_close.
+ *
+ * Returns PH_E_FILE (cannot be opened or read), PH_E_SNAPSHOT (no snapshot, damaged, of another version, of
+ * another image, page size, ABI or processor: the error names which), PH_E_ARGUMENT, PH_E_MEMORY,
+ * PH_E_SYSTEM, or PH_E_BACKEND where this machine's processor cannot be asked.
+ */
+PH_API ph_status ph_snapshot_load(ph_image *image, const char *path, ph_snapshot_mode mode,
+                                  ph_snapshot **snapshot, ph_error *error);
+
+/**
+ * Reads all pages of a loaded (snapshot) and compares them with the file's digest. PH_OK also for one that
+ * never was in a file. PH_E_SNAPSHOT when they differ or are missing, PH_E_FILE when the file cannot be read.
+ */
+PH_API ph_status ph_snapshot_verify(ph_snapshot *snapshot, ph_error *error);
+
+/** What the head of a snapshot's file says. Begin with PH_SNAPSHOT_INFO_INIT. */
+typedef struct ph_snapshot_info {
+    /** sizeof(ph_snapshot_info) of the caller's header. */
+    size_t size;
+    /** Versions: of the file's format, and of the interface between host and guest. */
+    uint32_t format, abi;
+    /** The identity of the image: its build-id, or the SHA-256 of its content, in (image_id_size) bytes. */
+    bool image_id_is_build_id;
+    uint32_t image_id_size;
+    uint8_t image_id[64];
+    /** What the image was called. */
+    char image_name[256];
+    /** A number for what the processor can do. */
+    uint64_t features;
+    /** Bytes: the config's memory, stack, max_message and trace_ring (0: not traced), of the file window, of
+       the file itself. */
+    uint64_t memory, stack, max_message, trace_ring, files, file_size;
+    /** Pages in it, and bytes of one. */
+    uint64_t pages, page_size;
+    /** Nanoseconds since 1970 when it was saved. */
+    uint64_t saved_ns;
+} ph_snapshot_info;
+
+#define PH_SNAPSHOT_INFO_INIT                                                                                \
+    { .size = sizeof(ph_snapshot_info) }
+
+/**
+ * Reads and checks header and tables of the file (path) into (info), and with (verify) the content of all
+ * pages. Neither image nor KVM is needed. Returns as ph_snapshot_load. (info) holds what could be read also
+ * when the content is damaged.
+ */
+PH_API ph_status ph_snapshot_examine(const char *path, bool verify, ph_snapshot_info *info, ph_error *error);
+
 /** Another reference to (snapshot), to be closed like the first. */
 PH_API void ph_snapshot_retain(ph_snapshot *snapshot);
 
