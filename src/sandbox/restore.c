@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "sandbox/snapshot.h"
 
-/* Pages beside the snapshot's that stay mapped, as zeroes: a call that writes more gives the rest back. Each
- * costs the next restore a look, so of those that a call left unused only few stay. */
+/* Pages that stay the sandbox's own though what lies below them is as good: a call that writes more gives the
+ * rest back. Each costs the next restore a look, so of those that a call left unused only few stay. */
 #define WARM_MAX 1024u
 #define UNUSED_MAX 64u
 
@@ -58,12 +58,14 @@ static bool is_zero(const uint8_t *page) {
     return true;
 }
 
+#define NOT_WANTED SIZE_MAX
+
 /* One page and what is known of it. */
 struct page {
     uint64_t number;
-    bool own;              /* the sandbox has written it */
-    bool mapped;           /* the snapshot that is mapped below holds it */
-    const uint8_t *wanted; /* its content in the snapshot, or NULL */
+    bool own;      /* the sandbox has written it */
+    bool mapped;   /* the snapshot that is mapped below holds it */
+    size_t wanted; /* its position in the snapshot's list, or NOT_WANTED */
 };
 
 /* The restore of memory under way. */
@@ -73,6 +75,7 @@ struct walk {
     size_t own, wanted, mapped; /* positions in the three lists */
     uint64_t warm, unused;      /* pages that stay beside the snapshot's */
     uint64_t drop, drop_count;  /* a run of pages to give back */
+    uint8_t buffer[PH__PAGE_SIZE];
 };
 
 /* The first page at or behind the positions; false at the end. What nobody has written on the very snapshot
@@ -96,15 +99,15 @@ static bool page_next(struct walk *walk, struct page *page) {
     }
     if (first == UINT64_MAX)
         return false;
-    *page = (struct page){.number = first};
+    *page = (struct page){.number = first, .wanted = NOT_WANTED};
     if (walk->own < own->count && own->pages[walk->own] == first) {
         page->own = true;
         walk->own++;
     }
     if (walk->wanted < wanted->count && wanted->pages[walk->wanted] == first)
-        page->wanted = walk->snapshot->bytes + PH__PAGE_SIZE * walk->wanted++;
+        page->wanted = walk->wanted++;
     if (same)
-        page->mapped = page->wanted != NULL;
+        page->mapped = page->wanted != NOT_WANTED;
     else if (mapped && walk->mapped < mapped->count && mapped->pages[walk->mapped] == first) {
         page->mapped = true;
         walk->mapped++;
@@ -156,55 +159,70 @@ static bool image_read(ph_sandbox *sandbox, uint64_t number, uint8_t *bytes, ph_
     return false;
 }
 
-/* A page that the snapshot does not hold. */
-static ph_status page_clear(struct walk *walk, const struct page *page) {
-    ph_sandbox *sandbox = walk->sandbox;
-    uint8_t *bytes = sandbox->memory.base + page->number * PH__PAGE_SIZE;
-    uint8_t content[PH__PAGE_SIZE];
+/* What (page) shall be: (*content), or NULL for zeroes. */
+static ph_status page_content(struct walk *walk, const struct page *page, const uint8_t **content) {
+    ph_error *error = &walk->sandbox->error;
     ph_status status = PH_OK;
 
-    if (image_read(sandbox, page->number, content, &status)) {
-        if (status == PH_OK && memcmp(bytes, content, PH__PAGE_SIZE) != 0)
-            memcpy(bytes, content, PH__PAGE_SIZE);
+    if (page->wanted != NOT_WANTED) {
+        *content = ph__snapshot_page(walk->snapshot, page->wanted, walk->buffer, error);
+        return *content ? PH_OK : error->status;
+    }
+    *content = image_read(walk->sandbox, page->number, walk->buffer, &status) ? walk->buffer : NULL;
+    return status;
+}
+
+/* Makes (page) what it shall be. */
+static ph_status page_restore(struct walk *walk, const struct page *page) {
+    ph_sandbox *sandbox = walk->sandbox;
+    uint8_t *bytes = sandbox->memory.base + page->number * PH__PAGE_SIZE;
+    /* Given back, it shows what lies below: is that what it shall be? */
+    const bool droppable = page->own && (page->wanted == NOT_WANTED) == !page->mapped &&
+                           (page->wanted == NOT_WANTED || sandbox->restore->mapped == walk->snapshot);
+    const uint8_t *content;
+    ph_status status = page_content(walk, page, &content);
+
+    if (status != PH_OK)
         return status;
-    }
-    bool unused = is_zero(bytes);
-    if (!page->own || page->mapped) {
-        /* Under it is another content, which must not come up again. */
-        if (!unused)
-            memset(bytes, 0, PH__PAGE_SIZE);
-        return PH_OK;
-    }
-    if (walk->warm++ >= WARM_MAX || (unused && walk->unused++ >= UNUSED_MAX))
+    bool unused = content ? memcmp(bytes, content, PH__PAGE_SIZE) == 0 : is_zero(bytes);
+    if (droppable && (walk->warm++ >= WARM_MAX || (unused && walk->unused++ >= UNUSED_MAX)))
         return drop(walk, page->number);
-    if (!unused)
+    if (unused)
+        return PH_OK;
+    if (content)
+        memcpy(bytes, content, PH__PAGE_SIZE);
+    else
         memset(bytes, 0, PH__PAGE_SIZE);
+    sandbox->pages_copied += page->wanted != NOT_WANTED;
     return PH_OK;
+}
+
+/* Sees to what lies below the sandbox's own pages. */
+static ph_status lay(ph_sandbox *sandbox, ph_snapshot *snapshot) {
+    struct ph__restore *restore = sandbox->restore;
+    ph_status status = PH_OK;
+
+    restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
+    /* Pages of a file that is no longer wanted are not even looked at: it may have lost them. */
+    if (restore->mapped && restore->mapped != snapshot && ph__snapshot_in_file(restore->mapped))
+        status = ph__snapshot_unmap_pages(sandbox, &sandbox->error);
+    if (status == PH_OK && !restore->mapped && restore->restores == LAY_AFTER)
+        status = ph__snapshot_map_pages(sandbox, snapshot, &sandbox->error);
+    return status;
 }
 
 static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     struct ph__restore *restore = sandbox->restore;
     struct walk walk = {.sandbox = sandbox, .snapshot = snapshot};
     struct page page;
-    ph_status status = PH_OK;
+    ph_status status = lay(sandbox, snapshot);
 
     sandbox->pages_copied = 0;
-    restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
-    if (!restore->mapped && restore->restores == LAY_AFTER)
-        status = ph__snapshot_map_pages(sandbox, snapshot, &sandbox->error);
-    if (status != PH_OK)
-        return status;
-    status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain, &restore->pages,
-                                    &sandbox->error);
-    while (status == PH_OK && page_next(&walk, &page)) {
-        uint8_t *bytes = sandbox->memory.base + page.number * PH__PAGE_SIZE;
-        if (!page.wanted) {
-            status = page_clear(&walk, &page);
-        } else if (memcmp(bytes, page.wanted, PH__PAGE_SIZE) != 0) {
-            memcpy(bytes, page.wanted, PH__PAGE_SIZE);
-            sandbox->pages_copied++;
-        }
-    }
+    if (status == PH_OK)
+        status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain, &restore->pages,
+                                        &sandbox->error);
+    while (status == PH_OK && page_next(&walk, &page))
+        status = page_restore(&walk, &page);
     return status == PH_OK ? drop_run(&walk) : status;
 }
 
@@ -287,7 +305,7 @@ ph_status ph__snapshot_begin(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_erro
     ph__stream_restart(sandbox->stream, snapshot->trace_position);
     ph_status status = renew(sandbox, snapshot, error);
     if (status == PH_OK)
-        status = sandbox->vcpu->backend->load(sandbox->vcpu, snapshot->processor, true, error);
+        status = sandbox->vcpu->backend->load(sandbox->vcpu, &snapshot->processor, true, error);
     if (status == PH_OK) {
         atomic_store_explicit(&sandbox->unentered, true, memory_order_relaxed);
         atomic_store_explicit(&sandbox->state, PH_STATE_READY, memory_order_relaxed);
@@ -304,7 +322,7 @@ static ph_status restore(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_state st
     /* First the processor: what its last exit still owes may go to memory. */
     if (status == PH_OK)
         status =
-            sandbox->vcpu->backend->load(sandbox->vcpu, snapshot->processor, state != PH_STATE_READY, error);
+            sandbox->vcpu->backend->load(sandbox->vcpu, &snapshot->processor, state != PH_STATE_READY, error);
     if (status == PH_OK)
         status = restore_memory(sandbox, snapshot);
     if (status == PH_OK)

@@ -67,7 +67,7 @@ size_t ph__page_list_find(const struct ph__page_list *list, uint64_t page) {
     return low;
 }
 
-/* ---- taking -------------------------------------------------------------------------------------------- */
+/* ---- which pages --------------------------------------------------------------------------------------- */
 
 /* Whether a new sandbox has something else than zeroes at (page). */
 static bool is_image_content(const ph_sandbox *sandbox, uint64_t page) {
@@ -87,91 +87,148 @@ static bool is_io(uint64_t page) {
     return page * PH__PAGE_SIZE - PH__IO_GPA < PH__IO_SIZE;
 }
 
-/* Adds (page) to the snapshot's list, if it has to be there. */
-static bool page_add(const ph_sandbox *sandbox, struct ph__page_list *list, uint64_t page) {
-    const uint8_t *bytes = sandbox->memory.base + page * PH__PAGE_SIZE;
+/* A snapshot under way: what it is taken of, and where its pages go. */
+struct taking {
+    ph_sandbox *sandbox;
+    ph_snapshot *snapshot;
+    const ph_snapshot *below; /* what the sandbox lies on, or NULL */
+    unsigned base;            /* which of its stores becomes the base */
+    size_t places;            /* allocated */
+    ph_error *error;
+};
 
-    if (is_io(page) || (ph__content_is_zero(bytes, PH__PAGE_SIZE) && !is_image_content(sandbox, page)))
-        return true;
-    return ph__page_list_add(list, page);
+static bool place_add(struct taking *taking, uint64_t page, uint64_t place) {
+    ph_snapshot *snapshot = taking->snapshot;
+
+    if (snapshot->pages.count == taking->places) {
+        size_t capacity = taking->places ? 2 * taking->places : 256;
+        uint64_t *places = realloc(snapshot->places, capacity * sizeof *places);
+        if (!places)
+            return false;
+        snapshot->places = places;
+        taking->places = capacity;
+    }
+    snapshot->places[snapshot->pages.count] = place;
+    return ph__page_list_add(&snapshot->pages, page);
 }
 
-/* The pages that differ from a new sandbox's: the sandbox's own, and those of the snapshot below them. */
-static ph_status find_pages(ph_sandbox *sandbox, struct ph__page_list *list, ph_error *error) {
-    const struct ph__restore *restore = sandbox->restore;
-    const struct ph__page_list *own = &restore->pages;
+#define DELTA 1u
+
+/* Takes (bytes) into the delta. */
+static ph_status page_copy(struct taking *taking, uint64_t page, const uint8_t *bytes) {
+    struct ph__page_store *delta = taking->snapshot->stores[DELTA];
+
+    if (!place_add(taking, page, PH__PLACE(DELTA, delta->count)))
+        return ph__error_set(taking->error, PH_E_MEMORY, "no memory for a list of pages");
+    return ph__page_store_add(delta, bytes, 1, taking->error);
+}
+
+/* Takes the page that the snapshot below has at position (i), unless the sandbox has (own) bytes there that
+ * differ. In the base it is shared. */
+static ph_status page_share(struct taking *taking, size_t i, const uint8_t *own) {
+    const ph_snapshot *below = taking->below;
+    const uint64_t page = below->pages.pages[i];
+    const uint64_t place = below->places[i];
+    uint8_t buffer[PH__PAGE_SIZE];
+
+    if (own && ph__content_is_zero(own, PH__PAGE_SIZE) && !is_image_content(taking->sandbox, page))
+        return PH_OK;
+    if (own && PH__PLACE_STORE(place) != taking->base)
+        return page_copy(taking, page, own);
+    const uint8_t *bytes = NULL;
+    if (own || PH__PLACE_STORE(place) != taking->base) {
+        bytes = ph__snapshot_page(below, i, buffer, taking->error);
+        if (!bytes)
+            return taking->error->status;
+    }
+    if (own && memcmp(own, bytes, PH__PAGE_SIZE) != 0)
+        return page_copy(taking, page, own);
+    if (PH__PLACE_STORE(place) != taking->base)
+        return page_copy(taking, page, bytes);
+    if (!place_add(taking, page, PH__PLACE(0, PH__PLACE_INDEX(place))))
+        return ph__error_set(taking->error, PH_E_MEMORY, "no memory for a list of pages");
+    return PH_OK;
+}
+
+/* Takes (page), which the sandbox has written and no snapshot below holds. */
+static ph_status page_take(struct taking *taking, uint64_t page) {
+    const uint8_t *bytes = taking->sandbox->memory.base + page * PH__PAGE_SIZE;
+
+    if (is_io(page) ||
+        (ph__content_is_zero(bytes, PH__PAGE_SIZE) && !is_image_content(taking->sandbox, page)))
+        return PH_OK;
+    return page_copy(taking, page, bytes);
+}
+
+/* Takes the pages that differ from a new sandbox's: the sandbox's own, and those of the snapshot below them.
+ */
+static ph_status take_pages(struct taking *taking) {
     const struct ph__page_list nothing = {0};
-    const struct ph__page_list *below = restore->mapped ? &restore->mapped->pages : &nothing;
+    const struct ph__page_list *own = &taking->sandbox->restore->pages;
+    const struct ph__page_list *below = taking->below ? &taking->below->pages : &nothing;
+    ph_status status = PH_OK;
     size_t i = 0, j = 0;
 
-    ph_status status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain,
-                                              &sandbox->restore->pages, error);
     while (status == PH_OK && (i < own->count || j < below->count)) {
         uint64_t mine = i < own->count ? own->pages[i] : UINT64_MAX;
         uint64_t theirs = j < below->count ? below->pages[j] : UINT64_MAX;
+        if (theirs <= mine)
+            status = page_share(taking, j,
+                                mine == theirs ? taking->sandbox->memory.base + mine * PH__PAGE_SIZE : NULL);
+        else
+            status = page_take(taking, mine);
         i += mine <= theirs;
         j += theirs <= mine;
-        if (!page_add(sandbox, list, mine < theirs ? mine : theirs))
-            status = ph__error_set(error, PH_E_MEMORY, "no memory for a list of pages");
     }
     return status;
 }
 
-/* How many pages in a row there are in (list) from (first) on. */
-static size_t run_length(const struct ph__page_list *list, size_t first) {
-    size_t count = 1;
+/* Which store of (snapshot) has more of its pages. */
+static unsigned larger_store(const ph_snapshot *snapshot) {
+    size_t second = 0;
 
-    while (first + count < list->count && list->pages[first + count] == list->pages[first] + count)
-        count++;
-    return count;
+    for (size_t i = 0; i < snapshot->pages.count; i++)
+        second += PH__PLACE_STORE(snapshot->places[i]);
+    return 2 * second > snapshot->pages.count;
 }
 
-static ph_status copy_pages(const ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
-    const struct ph__page_list *pages = &snapshot->pages;
-    const uint64_t size = pages->count * PH__PAGE_SIZE;
-    size_t count;
+/* ---- taking -------------------------------------------------------------------------------------------- */
 
-    snapshot->content = ph__content_create("pinhole-snapshot");
-    if (snapshot->content < 0)
-        return ph__error_set_system(error, PH_E_SYSTEM, errno, "memfd_create");
-    for (size_t i = 0; i < pages->count; i += count) {
-        count = run_length(pages, i);
-        if (ph__content_write(snapshot->content, sandbox->memory.base + pages->pages[i] * PH__PAGE_SIZE,
-                              count * PH__PAGE_SIZE, i * PH__PAGE_SIZE) != 0)
-            return ph__error_set_system(error, PH_E_SYSTEM, errno, "writing the snapshot's memory");
+static ph_status take_memory(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
+    const struct ph__restore *restore = sandbox->restore;
+    struct taking taking = {
+        .sandbox = sandbox, .snapshot = snapshot, .below = restore->mapped, .error = error};
+
+    if (taking.below) {
+        taking.base = larger_store(taking.below);
+        struct ph__page_store *base = taking.below->stores[taking.base];
+        snapshot->stores[0] = base ? ph__page_store_retain(base) : NULL;
     }
-    /* Sandboxes share these pages: nobody may change them from here on. */
-    if (fcntl(snapshot->content, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
-        return ph__error_set_system(error, PH_E_SYSTEM, errno, "sealing the snapshot's memory");
-    void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, snapshot->content, 0);
-    if (bytes == MAP_FAILED)
-        return ph__error_set_system(error, PH_E_SYSTEM, errno, "mapping the snapshot's memory");
-    snapshot->bytes = bytes;
-    if (madvise(bytes, size, MADV_DONTFORK) != 0)
-        return ph__error_set_system(error, PH_E_SYSTEM, errno, "keeping a snapshot from children");
-    return PH_OK;
+    ph_status status = ph__page_store_create(&snapshot->stores[DELTA], error);
+    if (status == PH_OK)
+        status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain,
+                                        &sandbox->restore->pages, error);
+    if (status == PH_OK)
+        status = take_pages(&taking);
+    if (status == PH_OK)
+        status = ph__page_store_seal(snapshot->stores[DELTA], error);
+    return status;
 }
 
 static ph_status fill(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const struct ph__vcpu *vcpu = sandbox->vcpu;
     ph_status status = ph__restore_open(sandbox, error);
 
-    if (status != PH_OK)
-        return status;
-    snapshot->processor = calloc(1, vcpu->backend->state_size);
-    if (!snapshot->processor)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for a snapshot");
-    status = vcpu->backend->save(sandbox->vcpu, snapshot->processor, error);
     if (status == PH_OK)
-        status = find_pages(sandbox, &snapshot->pages, error);
+        status = vcpu->backend->save(sandbox->vcpu, &snapshot->processor, error);
     if (status == PH_OK)
-        status = copy_pages(sandbox, snapshot, error);
+        status = take_memory(sandbox, snapshot, error);
     if (status == PH_OK)
         status = ph__protections_save(&sandbox->memory, &snapshot->protections, error);
     return status;
 }
 
-static ph_snapshot *snapshot_new(ph_sandbox *sandbox) {
+ph_snapshot *ph__snapshot_new(const ph_sandbox *sandbox) {
     ph_snapshot *snapshot = calloc(1, sizeof *snapshot);
 
     if (!snapshot)
@@ -186,7 +243,6 @@ static ph_snapshot *snapshot_new(ph_sandbox *sandbox) {
     snapshot->max_message = sandbox->config.max_message;
     snapshot->backend = sandbox->vcpu->backend;
     snapshot->features = sandbox->vcpu->features;
-    snapshot->content = -1;
     snapshot->seed_generation = sandbox->seed_generation;
     snapshot->trace_position = ph__stream_position(sandbox->stream);
     snapshot->input_taken = sandbox->input_taken;
@@ -201,7 +257,7 @@ ph_status ph_snapshot_take(ph_sandbox *sandbox, ph_snapshot **result) {
     if (status != PH_OK)
         return status;
     ph__stream_begin(sandbox->stream, PH__HOST_SNAPSHOT, NULL, NULL);
-    ph_snapshot *snapshot = snapshot_new(sandbox);
+    ph_snapshot *snapshot = ph__snapshot_new(sandbox);
     if (snapshot)
         status = fill(sandbox, snapshot, &sandbox->error);
     else
@@ -227,14 +283,11 @@ void ph_snapshot_close(ph_snapshot *snapshot) {
     /* As ph_image_close. */
     if (!snapshot || atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel) != 1)
         return;
-    /* In a child, the kernel has taken the mapping away. */
-    if (snapshot->bytes && snapshot->owner == ph__process_id())
-        munmap((void *)snapshot->bytes, snapshot->pages.count * PH__PAGE_SIZE);
-    if (snapshot->content >= 0)
-        close(snapshot->content);
+    for (unsigned i = 0; i < PH__STORES; i++)
+        ph__page_store_release(snapshot->stores[i]);
     free(snapshot->pages.pages);
     free(snapshot->protections.entries);
-    free(snapshot->processor);
+    free(snapshot->places);
     ph_image_close(snapshot->image);
     free(snapshot);
 }
@@ -243,37 +296,18 @@ uint64_t ph_snapshot_size(const ph_snapshot *snapshot) {
     return snapshot->pages.count * PH__PAGE_SIZE;
 }
 
-/* ---- memory on a snapshot ------------------------------------------------------------------------------ */
+const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t *buffer, ph_error *error) {
+    const struct ph__page_store *store = snapshot->stores[PH__PLACE_STORE(snapshot->places[i])];
+    const uint64_t index = PH__PLACE_INDEX(snapshot->places[i]);
 
-ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
-    const struct ph__page_list *pages = &snapshot->pages;
-    size_t count;
-
-    for (size_t i = 0; i < pages->count; i += count) {
-        uint8_t *address = sandbox->memory.base + pages->pages[i] * PH__PAGE_SIZE;
-        count = run_length(pages, i);
-        uint64_t size = count * PH__PAGE_SIZE;
-        if (mmap(address, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                 snapshot->content, (off_t)(i * PH__PAGE_SIZE)) == MAP_FAILED ||
-            madvise(address, size, MADV_DONTFORK) != 0)
-            return ph__error_set_system(error, errno == ENOMEM ? PH_E_MEMORY : PH_E_SYSTEM, errno,
-                                        "mapping a snapshot failed");
-    }
-    ph_snapshot_retain(snapshot);
-    sandbox->restore->mapped = snapshot;
-    return PH_OK;
+    if (store->bytes)
+        return store->bytes + index * PH__PAGE_SIZE;
+    return ph__page_store_read(store, index, buffer, error) == PH_OK ? buffer : NULL;
 }
 
-ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
-    struct ph__protections_plan plan = {.saved = &snapshot->protections, .unseen = true};
-    uint32_t changed;
-
-    ph_status status = ph__restore_open(sandbox, error);
-    if (status == PH_OK)
-        status = ph__protections_plan(&sandbox->memory, &plan, &changed, error);
-    if (status == PH_OK)
-        status = ph__snapshot_map_pages(sandbox, snapshot, error);
-    if (status == PH_OK)
-        ph__restore_note_protections(sandbox, snapshot);
-    return status;
+bool ph__snapshot_in_file(const ph_snapshot *snapshot) {
+    for (unsigned i = 0; i < PH__STORES; i++)
+        if (snapshot->stores[i] && snapshot->stores[i]->is_file)
+            return true;
+    return false;
 }

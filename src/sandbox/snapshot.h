@@ -11,9 +11,17 @@
 
 #include <pinhole/snapshot.h>
 
+#include "sandbox/page_store.h"
 #include "sandbox/private_pages.h"
 #include "sandbox/sandbox.h"
 #include "vm/paging_snapshot.h"
+
+/* A snapshot that was taken of a sandbox on another one shares the larger part of that one's pages (its
+ * base), and has the rest in a store of its own (its delta). One from a file has the pages of the system
+ * region in a memfd, since the host looks at them through the sandbox's memory: read when it is loaded, and
+ * those of them that ring 3 cannot write compared with what ph__boot_write makes of this library's own
+ * monitor. The rest is in the file. */
+#define PH__STORES 2u
 
 struct ph_snapshot {
     atomic_size_t references;
@@ -24,17 +32,24 @@ struct ph_snapshot {
 
     const struct ph__backend *backend;
     uint64_t features; /* struct ph__vcpu's */
-    void *processor;   /* what (backend) saved */
+    struct ph__processor processor;
     struct ph__protections protections;
 
-    int content;          /* sealed memfd: the pages, in the order of (pages) */
-    const uint8_t *bytes; /* it, mapped */
     struct ph__page_list pages;
+    uint64_t *places; /* where each is: PH__PLACE */
+    struct ph__page_store *stores[PH__STORES];
+    uint8_t digest[32]; /* of all pages, as the file has it that this one was loaded from */
+    bool has_digest;
 
     uint64_t seed_generation; /* no guest state in here has seen a later one */
     uint64_t trace_position;  /* nor a position in the trace at or behind this */
     uint64_t input_taken;
 };
+
+/* A page's place: the page (index) of store (store). */
+#define PH__PLACE(store, index) ((uint64_t)(store) << 63 | (index))
+#define PH__PLACE_STORE(place) ((place) >> 63)
+#define PH__PLACE_INDEX(place) ((place)&UINT64_MAX >> 1)
 
 /* What a sandbox knows about snapshots, from the first one on. */
 struct ph__restore {
@@ -48,6 +63,17 @@ struct ph__restore {
     ph_snapshot *protections;
     uint64_t protections_changed;
 };
+
+/* A snapshot with everything of (sandbox) but its pages, processor and protections. NULL when there is no
+ * memory. */
+ph_snapshot *ph__snapshot_new(const ph_sandbox *sandbox);
+
+/* The page at position (i) of (snapshot)'s list: in place, or read into (buffer). NULL with the reason in
+ * (error), PH_E_FILE or PH_E_SYSTEM. */
+const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t *buffer, ph_error *error);
+
+/* Whether its pages are in a file that can become shorter. */
+bool ph__snapshot_in_file(const ph_snapshot *snapshot);
 
 /* Makes (sandbox)->restore unless it is there. PH_E_MEMORY or PH_E_SYSTEM. */
 ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error);
@@ -69,6 +95,10 @@ ph_status ph__snapshot_begin(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_erro
  * looked at if there is one. */
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
                              const ph_snapshot *snapshot, ph_error *error);
+
+/* Takes the pages of the snapshot that (sandbox) lies on away from under it. Of what it holds there, only
+ * what it was at first is left. */
+ph_status ph__snapshot_unmap_pages(ph_sandbox *sandbox, ph_error *error);
 
 /* Remembers that the protections are those of (snapshot) now. */
 void ph__restore_note_protections(ph_sandbox *sandbox, ph_snapshot *snapshot);

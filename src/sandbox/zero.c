@@ -5,23 +5,24 @@
  * small runs itself.
  */
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "sandbox/snapshot.h"
 
 /* Zeroes the pages of [offset, offset + size) under which a snapshot lies, and which have just been given
- * back: its content is to be seen there now. */
-static void cover(ph_sandbox *sandbox, uint64_t offset, uint64_t size) {
-    const struct ph__page_list *list;
+ * back: its content is to be seen there now. They become the sandbox's own. */
+static bool cover(ph_sandbox *sandbox, uint64_t offset, uint64_t size) {
+    const ph_snapshot *below = sandbox->restore ? sandbox->restore->mapped : NULL;
     uint64_t end = (offset + size) / PH__PAGE_SIZE;
 
-    if (!sandbox->restore || !sandbox->restore->mapped)
-        return;
-    list = &sandbox->restore->mapped->pages;
+    if (!below)
+        return true;
+    const struct ph__page_list *list = &below->pages;
     for (size_t i = ph__page_list_find(list, offset / PH__PAGE_SIZE); i < list->count && list->pages[i] < end;
          i++)
-        memset(sandbox->memory.base + list->pages[i] * PH__PAGE_SIZE, 0, PH__PAGE_SIZE);
+        if (!ph__memory_zero(&sandbox->memory, list->pages[i] * PH__PAGE_SIZE, ph__snapshot_in_file(below)))
+            return false;
+    return true;
 }
 
 ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
@@ -35,8 +36,8 @@ ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
      * snapshot has below it. */
     else if (madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0)
         answer = -ENOMEM;
-    else
-        cover(sandbox, arena->offset + start, size);
+    else if (!cover(sandbox, arena->offset + start, size))
+        answer = -ENOMEM;
     ph__answer(sandbox, answer);
     return PH_OK;
 }

@@ -30,24 +30,11 @@ _Static_assert(sizeof(struct ph__regs) == sizeof(struct kvm_regs), "same registe
 _Static_assert(offsetof(struct ph__regs, rsp) == offsetof(struct kvm_regs, rsp), "same order");
 _Static_assert(offsetof(struct ph__regs, rflags) == offsetof(struct kvm_regs, rflags), "same order");
 
-/* Control registers and EFER (SDM volume 3, chapters 2.5 and 2.2.1). */
-#define CR0_VALUE 0x80050033ull /* PG AM WP NE ET MP PE */
-#define CR4_VALUE 0x50620ull    /* OSXSAVE FSGSBASE OSXMMEXCPT OSFXSR PAE */
-#define EFER_VALUE 0xd01ull     /* NXE LMA LME SCE */
-/* As after a reset (SDM volume 3, chapter 10.4.4): enabled, and the one processor that boots. */
-#define APIC_BASE_VALUE 0xfee00900ull
-
-#define MSR_STAR 0xc0000081u
-#define MSR_LSTAR 0xc0000082u
-#define MSR_SFMASK 0xc0000084u
 #define MSR_TSC 0x10u
 
 #define RFLAGS_FIXED 0x2ull
 /* What a program may set for itself: status flags, DF, TF, AC, ID. */
 #define RFLAGS_USER 0x250dd5ull
-/* Cleared by `syscall`: TF, IF, DF, IOPL, NT, AC. */
-#define SFMASK_VALUE 0x47700ull
-
 /* What an exception pushes, behind the error code that every stub has seen to. */
 struct exception_frame {
     uint64_t error_code;
@@ -69,6 +56,7 @@ struct kvm_vcpu {
      * the registers as ring 3 left them. Otherwise vcpu.regs points into (run). */
     struct exception_frame *frame;
     struct ph__regs user;
+    bool entered; /* it has run */
     bool settled; /* the last exit was a doorbell's */
     bool unusual; /* something else than doorbells and kicks came since the state was last written as a whole
                    */
@@ -205,6 +193,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_o
     synchronise_tsc(vcpu);
     vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
     vcpu->vcpu.features = vcpu->system->features;
+    vcpu->vcpu.xcr0 = vcpu->system->xcr0;
     vcpu->run->kvm_valid_regs = KVM_SYNC_X86_REGS;
     vcpu->vcpu.regs = shared_regs(vcpu);
     return PH_OK;
@@ -239,91 +228,16 @@ close_kvm:
 
 /* ---- processor state ----------------------------------------------------------------------------------- */
 
-static struct kvm_segment segment(uint16_t selector, uint8_t type, bool code) {
-    return (struct kvm_segment){
-        .limit = 0xffffffff,
-        .selector = selector,
-        .type = type,
-        .present = 1,
-        .dpl = selector & 3,
-        .db = !code,
-        .s = 1,
-        .l = code,
-        .g = 1,
-    };
-}
-
-static void set_ring(struct kvm_sregs *sregs, unsigned ring) {
-    sregs->cs = segment(ring ? PH__SELECTOR_USER_CODE : PH__SELECTOR_KERNEL_CODE, 11, true);
-    sregs->ss = segment(ring ? PH__SELECTOR_USER_DATA : PH__SELECTOR_KERNEL_DATA, 3, false);
-}
-
-static void set_tss_type(const struct kvm_vcpu *vcpu, struct kvm_sregs *sregs) {
-    sregs->tr.type = vcpu->system->tss_type_available ? 9 : 11;
-}
-
-static ph_status set_segments(struct kvm_vcpu *vcpu, ph_error *error) {
-    const uint64_t tables = PH__GVA(PH__TABLES_GPA);
-    /* All that is not named is 0. There is no LDT: after reset there is one of 64 KiB at address 0, whose
-     * descriptors would be the guest's to make. */
-    struct kvm_sregs sregs = {.ldt.unusable = 1, .apic_base = APIC_BASE_VALUE};
-
-    set_ring(&sregs, 3);
-    sregs.ds = sregs.es = sregs.fs = sregs.gs = sregs.ss;
-    sregs.gdt = (struct kvm_dtable){.base = tables + PH__GDT_OFFSET, .limit = PH__GDT_SIZE - 1};
-    sregs.idt = (struct kvm_dtable){.base = tables + PH__IDT_OFFSET, .limit = PH__IDT_SIZE - 1};
-    sregs.tr = (struct kvm_segment){.base = tables + PH__TSS_OFFSET,
-                                    .limit = PH__TSS_SIZE - 1,
-                                    .selector = PH__SELECTOR_TSS,
-                                    .present = 1};
-    set_tss_type(vcpu, &sregs);
-    sregs.cr0 = CR0_VALUE;
-    sregs.cr3 = ph__paging_root(vcpu->memory).value;
-    sregs.cr4 = CR4_VALUE;
-    sregs.efer = EFER_VALUE;
-    if (ioctl(vcpu->file, KVM_SET_SREGS, &sregs) == 0)
-        return PH_OK;
-    /* KVM refuses bits of CR4 that its processor lacks. KVM on PVM hides FSGSBASE in CPUID but has it, so
-     * trying is the one way to know. */
-    if (errno == EINVAL)
-        return ph__error_set_system(
-            error, PH_E_BACKEND, errno,
-            "KVM refused the processor's start state; FSGSBASE may be missing (Ivy Bridge and "
-            "newer have it)");
-    return failed(error, "KVM_SET_SREGS");
-}
-
-static ph_status set_msrs(struct kvm_vcpu *vcpu, ph_error *error) {
-    const uint64_t system_call = PH__GVA(PH__MONITOR_GPA) + ph__monitor()->system_call;
-    /* sysretq takes the user selectors from bits 63..48: data is 8 above it, code 16 (SDM volume 2, SYSRET).
-     */
-    const uint64_t star = (uint64_t)(PH__SELECTOR_USER_DATA - 8) << 48 | (uint64_t)PH__SELECTOR_KERNEL_CODE
-                                                                             << 32;
-    struct {
-        struct kvm_msrs head;
-        struct kvm_msr_entry entries[3];
-    } msrs = {
-        .head.nmsrs = 3,
-        .entries = {{.index = MSR_STAR, .data = star},
-                    {.index = MSR_LSTAR, .data = system_call},
-                    {.index = MSR_SFMASK, .data = SFMASK_VALUE}},
-    };
-    return ioctl(vcpu->file, KVM_SET_MSRS, &msrs) != 3 ? failed(error, "KVM_SET_MSRS") : PH_OK;
-}
-
-static ph_status set_xcr0(struct kvm_vcpu *vcpu, ph_error *error) {
-    struct kvm_xcrs xcrs = {.nr_xcrs = 1, .xcrs = {{.xcr = 0, .value = vcpu->system->xcr0}}};
-    return ioctl(vcpu->file, KVM_SET_XCRS, &xcrs) < 0 ? failed(error, "KVM_SET_XCRS") : PH_OK;
+static struct ph__kvm_target target_of(const struct kvm_vcpu *vcpu) {
+    return (struct ph__kvm_target){
+        .file = vcpu->file, .system = vcpu->system, .cr3 = ph__paging_root(vcpu->memory).value};
 }
 
 static ph_status kvm_start(struct ph__vcpu *base, const struct ph__regs *regs, ph_error *error) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
-    ph_status status = set_segments(vcpu, error); /* CR4.OSXSAVE goes before XCR0 */
+    const struct ph__kvm_target target = target_of(vcpu);
+    ph_status status = ph__kvm_state_start(&target, error);
 
-    if (status == PH_OK)
-        status = set_xcr0(vcpu, error);
-    if (status == PH_OK)
-        status = set_msrs(vcpu, error);
     if (status == PH_OK) {
         *shared_regs(vcpu) = *regs;
         shared_regs(vcpu)->rflags = RFLAGS_FIXED;
@@ -523,6 +437,7 @@ PH__HOT static void kvm_enter(struct ph__vcpu *base, struct ph__exit *exit) {
 }
 
 PH__HOT static void kvm_run(struct ph__vcpu *base, struct ph__exit *exit) {
+    ((struct kvm_vcpu *)base)->entered = true;
     kvm_enter(base, exit);
     note_exit((struct kvm_vcpu *)base, exit);
 }
@@ -596,14 +511,14 @@ static ph_status kvm_poke(struct ph__vcpu *base, uint32_t count, ph_error *error
     if (ioctl(vcpu->file, KVM_GET_SREGS, &sregs) < 0)
         return failed(error, "KVM_GET_SREGS");
     struct kvm_sregs ring0 = sregs;
-    set_ring(&ring0, 0);
-    set_tss_type(vcpu, &ring0);
+    ph__kvm_ring_set(&ring0, 0);
+    ph__kvm_tss_type_set(vcpu->system, &ring0);
     if (ioctl(vcpu->file, KVM_SET_SREGS, &ring0) < 0)
         return failed(error, "KVM_SET_SREGS");
     status = run_poke(vcpu, count, error);
     if (status != PH_OK)
         return status;
-    set_tss_type(vcpu, &sregs);
+    ph__kvm_tss_type_set(vcpu->system, &sregs);
     if (ioctl(vcpu->file, KVM_SET_SREGS, &sregs) < 0)
         return failed(error, "KVM_SET_SREGS");
     *shared_regs(vcpu) = regs;
@@ -613,17 +528,15 @@ static ph_status kvm_poke(struct ph__vcpu *base, uint32_t count, ph_error *error
 
 /* ---- snapshots ----------------------------------------------------------------------------------------- */
 
-static ph_status kvm_save(struct ph__vcpu *base, void *block, ph_error *error) {
+static ph_status kvm_save(struct ph__vcpu *base, struct ph__processor *processor, ph_error *error) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
-    struct ph__kvm_state *state = block;
+    const struct ph__kvm_target target = target_of(vcpu);
     ph_status status = complete_exit(vcpu, error);
 
     if (status == PH_OK)
-        status = ph__kvm_state_get(vcpu->file, state, error);
-    if (status == PH_OK) {
-        state->regs = *shared_regs(vcpu);
-        set_tss_type(vcpu, &state->sregs);
-    }
+        status = ph__kvm_state_get(&target, processor, error);
+    if (status == PH_OK)
+        processor->regs = *shared_regs(vcpu);
     return status;
 }
 
@@ -648,17 +561,18 @@ static ph_status discard_exit(struct kvm_vcpu *vcpu, ph_error *error) {
     return status;
 }
 
-static ph_status kvm_load(struct ph__vcpu *base, const void *block, bool whole, ph_error *error) {
+static ph_status kvm_load(struct ph__vcpu *base, const struct ph__processor *processor, bool whole,
+                          ph_error *error) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
-    const struct ph__kvm_state *state = block;
+    const struct ph__kvm_target target = target_of(vcpu);
     bool unusual = whole || vcpu->unusual || !vcpu->settled;
-    ph_status status = discard_exit(vcpu, error);
+    ph_status status = vcpu->entered ? discard_exit(vcpu, error) : PH_OK;
 
     if (status == PH_OK)
-        status = ph__kvm_state_set(vcpu->file, state, unusual, error);
+        status = ph__kvm_state_set(&target, processor, unusual, vcpu->entered, error);
     if (status != PH_OK)
         return status;
-    *shared_regs(vcpu) = state->regs;
+    *shared_regs(vcpu) = processor->regs;
     base->regs_changed = true;
     vcpu->unusual = false;
     vcpu->settled = true;
@@ -673,7 +587,6 @@ const struct ph__backend ph__backend_kvm = {
     .start = kvm_start,
     .run = kvm_run,
     .poke = kvm_poke,
-    .state_size = sizeof(struct ph__kvm_state),
     .save = kvm_save,
     .load = kvm_load,
     .kick = kvm_kick,

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/files.h"
@@ -218,6 +219,27 @@ bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint6
 
 void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size) {
     madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
+}
+
+bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped) {
+    uint8_t *page = memory->base + offset;
+
+    if (mapped &&
+        (!map_fixed(page, PH__PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
+         madvise(page, PH__PAGE_SIZE, MADV_DONTFORK) != 0))
+        return false;
+    memset(page, 0, PH__PAGE_SIZE);
+    return true;
+}
+
+bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from, size_t size) {
+    if (!memory->in_file) {
+        memcpy(to, from, size);
+        return true;
+    }
+    /* The kernel looks first: what the file has lost would be a SIGBUS for us. */
+    const struct iovec local = {to, size}, remote = {(void *)from, size};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {

@@ -86,6 +86,7 @@ struct ph__memory {
     uint8_t *host_written;        /* the host's writable mapping of control page, poke list and site words */
     uint64_t tables_used;         /* bytes of the page-table region that are handed out */
     uint64_t protections_changed; /* counts changes of protection, at least */
+    bool in_file;                 /* parts of it are mapped from a file that may become shorter */
 };
 
 /* Maps the memory for (layout), with the (count) extents of (content) copy-on-write in the image. (memory) is
@@ -97,6 +98,14 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
  * where they would otherwise come one page fault at a time. Only ever saves time: a kernel that refuses (it
  * takes Linux 5.14) is as good. */
 void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size);
+
+/* Zeroes the page at (offset), which is then there for good. (mapped): it may be mapped from a file that has
+ * lost it. False when there is no memory. */
+bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped);
+
+/* Copies (size) bytes at (from), a pointer from ph__memory_at. False when it is mapped from a file that has
+ * lost them. */
+bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from, size_t size);
 
 /* Maps (size) bytes of the open (file), read-only and shared with everybody who maps it, at (offset) of the
  * file window. False, with errno set, when the kernel does not. */

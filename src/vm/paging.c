@@ -222,7 +222,8 @@ bool ph__guest_read(const struct ph__memory *memory, ph_gva gva, void *bytes, si
         if (!ph__paging_walk(memory, ph__paging_root(memory), gva, &at) || !at.access.user)
             return false;
         size_t step = size < at.contiguous ? size : at.contiguous;
-        memcpy(to, ph__memory_at(memory, at.gpa, step), step);
+        if (!ph__memory_copy(memory, to, ph__memory_at(memory, at.gpa, step), step))
+            return false;
         to += step;
         size -= step;
         gva.value += step;

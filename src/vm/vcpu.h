@@ -40,6 +40,22 @@ struct ph__exit {
     const char *what; /* a constant */
 };
 
+/* All of a processor that code in ring 3 can change: a processor's part of a snapshot. Everything else is, in
+ * every vCPU of a backend, as its start made it. No pointers, and the same for every backend. From a file it
+ * is hostile until ph__processor_check has seen it. */
+struct ph__processor {
+    struct ph__regs regs;
+    uint64_t fs_base, gs_base;
+    uint16_t ds, es, fs, gs; /* selectors: of user data, user code, or null */
+    uint32_t xsave_size;     /* bytes of (xsave) that mean something */
+    uint32_t reserved;
+    _Alignas(16) uint8_t xsave[4096]; /* the standard format of XSAVE (SDM volume 1, chapter 13.4) */
+};
+
+/* processor.c: whether (processor) is what ring 3 can have made of one whose XCR0 is (xcr0): PH_OK, or
+ * PH_E_SNAPSHOT with what is wrong. What a backend refuses to load is no matter of this. Pure. */
+ph_status ph__processor_check(const struct ph__processor *processor, uint64_t xcr0, ph_error *error);
+
 struct ph__vcpu;
 
 struct ph__vcpu_options {
@@ -72,18 +88,15 @@ struct ph__backend {
      * a doorbell's exit and the next run. */
     ph_status (*poke)(struct ph__vcpu *vcpu, uint32_t count, ph_error *error);
 
-    /* Bytes of a processor's state as save writes it: a block without pointers that only this backend
-     * understands. */
-    size_t state_size;
+    /* Reads the processor's state. Only at a doorbell's exit, and the vCPU may be run on afterwards.
+     * PH_E_SYSTEM. */
+    ph_status (*save)(struct ph__vcpu *vcpu, struct ph__processor *processor, ph_error *error);
 
-    /* Writes the state to (block). Only at a doorbell's exit, and it may be run on afterwards. PH_E_SYSTEM.
-     */
-    ph_status (*save)(struct ph__vcpu *vcpu, void *block, ph_error *error);
-
-    /* Gives the vCPU the state in (block), saved from one with the same (features). It may have come to any
+    /* Gives the vCPU the state (processor), saved from one with the same (features). It may have come to any
      * end, or be new, instead of start. (whole): write also what no ring-3 code can have changed, as for a
      * new one; the backend does so anyway after exits that call for it. PH_E_SYSTEM. */
-    ph_status (*load)(struct ph__vcpu *vcpu, const void *block, bool whole, ph_error *error);
+    ph_status (*load)(struct ph__vcpu *vcpu, const struct ph__processor *processor, bool whole,
+                      ph_error *error);
 
     /* Makes the run under way, or else the next one, come back with PH__EXIT_KICKED. Async-signal-safe. A run
      * on another thread needs that thread's signal too: see sandbox/window.c. */
@@ -101,6 +114,7 @@ struct ph__vcpu {
     uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
     uint64_t features;  /* a fingerprint of what the guest's processor can do */
+    uint64_t xcr0;      /* the state components that guests have */
     bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
 };
 
