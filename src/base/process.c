@@ -10,7 +10,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/hot.h"
@@ -62,4 +64,50 @@ PH__HOT pid_t ph__process_thread(void) {
         known.thread = (pid_t)syscall(SYS_gettid);
     }
     return known.thread;
+}
+
+PH__HOT uint64_t ph__process_thread_number(void) {
+    static _Thread_local uint64_t number;
+    static _Atomic uint64_t last;
+
+    if (number == 0)
+        number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return number;
+}
+
+static bool thread_faults(uint64_t *faults) {
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_THREAD, &usage) != 0)
+        return false;
+    *faults = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
+    return true;
+}
+
+/* Has the kernel write to a page that nobody has touched, and looks whether it counts that. It does since it
+ * counts at all (Linux, mm/memory.c, mm_account_fault), but much depends on it. */
+static bool counts_faults(void) {
+    uint64_t before = 0, after = 0;
+    char byte = 1;
+    void *fresh = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const struct iovec local = {&byte, 1}, remote = {fresh, 1};
+
+    if (fresh == MAP_FAILED)
+        return false;
+    bool counted = thread_faults(&before) && process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == 1 &&
+                   thread_faults(&after) && after > before;
+    munmap(fresh, 4096);
+    return counted;
+}
+
+bool ph__process_faults(uint64_t *faults) {
+    enum { UNKNOWN, YES, NO };
+    static _Atomic int known = UNKNOWN;
+    int counted = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (counted == UNKNOWN) {
+        counted = counts_faults() ? YES : NO;
+        atomic_store_explicit(&known, counted, memory_order_relaxed);
+    }
+    return counted == YES && thread_faults(faults);
 }

@@ -5,6 +5,7 @@
 #ifndef PH_BASE_PROCESS_H
 #define PH_BASE_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,5 +17,12 @@ uint64_t ph__process_id(void);
 ph_status ph__process_init(ph_error *error);
 /* The kernel's id of the calling thread, asked once for each thread. */
 pid_t ph__process_thread(void);
+
+/* A number for the calling thread that no other of the process ever gets, also not after its end. Never 0. */
+uint64_t ph__process_thread_number(void);
+
+/* (*faults) is how many page faults the kernel has seen to for the calling thread, those among them that it
+ * met while it worked on the thread's behalf, as KVM does. False where it does not count these. */
+bool ph__process_faults(uint64_t *faults);
 
 #endif

@@ -156,6 +156,7 @@ static ph_status serve(ph_sandbox *sandbox, const struct ph__exit *exit, enum ph
 PH__HOT ph_status ph__sandbox_enter(ph_sandbox *sandbox, enum ph__doorbell until) {
     const bool watched = sandbox->processor_max != 0;
 
+    ph__sandbox_note_thread(sandbox);
     sandbox->handled_regs.rip = 0; /* what a handler was given in an earlier call is over */
     for (;;) {
         struct ph__exit exit;

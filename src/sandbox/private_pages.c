@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/process.h"
 
 /* Linux 6.7 (include/uapi/linux/fs.h); older headers do not have it. */
 struct scan_region {
@@ -44,11 +46,27 @@ bool ph__page_list_add(struct ph__page_list *list, uint64_t page) {
     return true;
 }
 
-ph_status ph__private_pages_open(int *file, ph_error *error) {
-    *file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (*file < 0)
-        return ph__error_set_system(error, PH_E_SYSTEM, errno, "opening /proc/self/pagemap failed");
-    return PH_OK;
+/* /proc/self/pagemap, opened once for a process: it goes on being about the process that opened it. */
+static ph_status pagemap_open(int *result, ph_error *error) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int file = -1;
+    static uint64_t owner;
+    ph_status status = PH_OK;
+
+    pthread_mutex_lock(&lock);
+    if (file >= 0 && owner != ph__process_id()) {
+        close(file);
+        file = -1;
+    }
+    if (file < 0) {
+        file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        owner = ph__process_id();
+        if (file < 0)
+            status = ph__error_set_system(error, PH_E_SYSTEM, errno, "opening /proc/self/pagemap failed");
+    }
+    *result = file;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 /* Adds the pages [first, end) but for the page tables'. */
@@ -88,8 +106,8 @@ static ph_status read_words(int file, const struct ph__memory *memory, struct ph
     return PH_OK;
 }
 
-ph_status ph__private_pages_scan(int file, const struct ph__memory *memory, bool plain,
-                                 struct ph__page_list *list, ph_error *error) {
+ph_status ph__private_pages_scan(const struct ph__memory *memory, bool plain, struct ph__page_list *list,
+                                 ph_error *error) {
     const uint64_t base = (uint64_t)memory->base;
     struct scan_region regions[128] = {0}; /* by the kernel, of which valgrind knows nothing */
     struct scan_argument argument = {
@@ -104,6 +122,11 @@ ph_status ph__private_pages_scan(int file, const struct ph__memory *memory, bool
         .returned = SCAN_FILE,
     };
 
+    int file;
+    ph_status opened = pagemap_open(&file, error);
+
+    if (opened != PH_OK)
+        return opened;
     list->count = 0;
     while (!plain && argument.start < argument.end) {
         int count = ioctl(file, SCAN_IOCTL, &argument);

@@ -18,13 +18,10 @@ struct ph__page_list {
 /* Adds (page) behind the others. False when there is no memory. */
 bool ph__page_list_add(struct ph__page_list *list, uint64_t page);
 
-/* Opens what ph__private_pages_scan reads, CLOEXEC. Of this process only. PH_E_SYSTEM. */
-ph_status ph__private_pages_open(int *file, ph_error *error);
-
 /* Fills (list) with the private pages of (memory) but those of page tables. Pages that the host swapped out
  * count; those of the shared mappings never do. (plain): without the ioctl of Linux 6.7. PH_E_SYSTEM or
  * PH_E_MEMORY. */
-ph_status ph__private_pages_scan(int file, const struct ph__memory *memory, bool plain,
-                                 struct ph__page_list *list, ph_error *error);
+ph_status ph__private_pages_scan(const struct ph__memory *memory, bool plain, struct ph__page_list *list,
+                                 ph_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "sandbox/snapshot.h"
 
 /* Pages that stay the sandbox's own though what lies below them is as good: a call that writes more gives the
@@ -119,6 +120,8 @@ static bool page_next(struct walk *walk, struct page *page) {
 static ph_status drop_run(struct walk *walk) {
     uint8_t *base = walk->sandbox->memory.base;
 
+    if (walk->drop_count)
+        walk->sandbox->restore->watched = false;
     if (walk->drop_count &&
         madvise(base + walk->drop * PH__PAGE_SIZE, walk->drop_count * PH__PAGE_SIZE, MADV_DONTNEED) != 0)
         return ph__error_set_system(&walk->sandbox->error, PH_E_SYSTEM, errno, "giving pages back failed");
@@ -200,6 +203,7 @@ static ph_status page_restore(struct walk *walk, const struct page *page) {
 /* Sees to what lies below the sandbox's own pages. */
 static ph_status lay(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     struct ph__restore *restore = sandbox->restore;
+    const ph_snapshot *below = restore->mapped;
     ph_status status = PH_OK;
 
     restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
@@ -208,7 +212,28 @@ static ph_status lay(ph_sandbox *sandbox, ph_snapshot *snapshot) {
         status = ph__snapshot_unmap_pages(sandbox, &sandbox->error);
     if (status == PH_OK && !restore->mapped && restore->restores == LAY_AFTER)
         status = ph__snapshot_map_pages(sandbox, snapshot, &sandbox->error);
+    if (below != restore->mapped)
+        restore->watched = false;
     return status;
+}
+
+/* Whether the list of the sandbox's own pages is still right. A page becomes its own by a page fault, and the
+ * kernel counts page faults for each thread, those of a guest with the thread that is in KVM_RUN. So when the
+ * sandbox was with this thread alone since the list was made, and the count is the same, there is no new one.
+ */
+static bool nothing_new(ph_sandbox *sandbox) {
+    struct ph__restore *restore = sandbox->restore;
+    uint64_t faults = 0;
+    const bool counted = ph__process_faults(&faults);
+    const bool here = sandbox->thread == ph__process_thread_number();
+    const bool same = counted && restore->watched && here &&
+                      restore->thread_changes == sandbox->thread_changes && restore->faults == faults;
+
+    ph__sandbox_note_thread(sandbox);
+    restore->watched = counted;
+    restore->faults = faults;
+    restore->thread_changes = sandbox->thread_changes;
+    return same;
 }
 
 static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
@@ -218,53 +243,11 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     ph_status status = lay(sandbox, snapshot);
 
     sandbox->pages_copied = 0;
-    if (status == PH_OK)
-        status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain, &restore->pages,
-                                        &sandbox->error);
+    if (status == PH_OK && !nothing_new(sandbox))
+        status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &sandbox->error);
     while (status == PH_OK && page_next(&walk, &page))
         status = page_restore(&walk, &page);
     return status == PH_OK ? drop_run(&walk) : status;
-}
-
-/* Bytes at the start of a shared run of pages that calls are taken to use. */
-#define SHARED_KEPT (4 * PH__PAGE_SIZE)
-
-/* Clears shared pages: the start by hand, the rest by giving it back. The guest can have written any of it.
- */
-static ph_status clear_shared(ph_sandbox *sandbox, uint8_t *bytes, uint64_t size) {
-    uint64_t kept = size < SHARED_KEPT ? size : SHARED_KEPT;
-
-    memset(bytes, 0, kept);
-    if (size > kept && madvise(bytes + kept, size - kept, MADV_REMOVE) != 0)
-        return ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno, "clearing messages failed");
-    return PH_OK;
-}
-
-static ph_status clear_messages(ph_sandbox *sandbox) {
-    const struct ph__layout *layout = &sandbox->memory.layout;
-    ph_status status = PH_OK;
-
-    for (unsigned box = PH__BOX_IN; box <= PH__BOX_OUT && status == PH_OK; box++)
-        status = clear_shared(sandbox, ph__box(sandbox, box), layout->box_size);
-    /* What lies behind the third box is the guest's too. */
-    uint64_t used = 3 * layout->box_size;
-    uint8_t *end = sandbox->memory.base + layout->messages.offset + used;
-    if (status == PH_OK && layout->messages.size > used &&
-        madvise(end, layout->messages.size - used, MADV_REMOVE) != 0)
-        status = ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno, "clearing messages failed");
-    return status;
-}
-
-/* The trace begins a new generation, in a ring that holds nothing of the last one: its place is the ring's
- * start. */
-static ph_status restart_trace(ph_sandbox *sandbox, const ph_snapshot *snapshot) {
-    const struct ph__layout *layout = &sandbox->memory.layout;
-    uint8_t *trace = sandbox->memory.base + layout->trace.offset;
-
-    if (!sandbox->stream)
-        return PH_OK;
-    ph__stream_restart(sandbox->stream, snapshot->trace_position);
-    return clear_shared(sandbox, trace + PH__PAGE_SIZE, layout->trace.size - PH__PAGE_SIZE);
 }
 
 /* ---- processor ----------------------------------------------------------------------------------------- */
@@ -318,15 +301,14 @@ static ph_status restore(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_state st
 
     if (state == PH_STATE_NEW)
         ph__control_write(sandbox);
-    ph_status status = restart_trace(sandbox, snapshot);
+    ph__stream_restart(sandbox->stream, snapshot->trace_position);
     /* First the processor: what its last exit still owes may go to memory. */
-    if (status == PH_OK)
-        status =
-            sandbox->vcpu->backend->load(sandbox->vcpu, &snapshot->processor, state != PH_STATE_READY, error);
+    ph_status status =
+        sandbox->vcpu->backend->load(sandbox->vcpu, &snapshot->processor, state != PH_STATE_READY, error);
     if (status == PH_OK)
         status = restore_memory(sandbox, snapshot);
     if (status == PH_OK)
-        status = clear_messages(sandbox);
+        status = ph__shared_pages_clear(&sandbox->restore->shared, &sandbox->memory, error);
     if (status == PH_OK)
         status = restore_protections(sandbox, snapshot);
     if (status == PH_OK)

@@ -15,6 +15,7 @@
 #include "abi/doorbell.h"
 #include "abi/frame.h"
 #include "abi/hot.h"
+#include "base/process.h"
 #include "sandbox/files.h"
 #include "sandbox/image.h"
 #include "sandbox/limits.h"
@@ -48,6 +49,8 @@ struct ph_sandbox {
     atomic_bool busy;
     uint64_t owner; /* ph__process_id of the process that made it */
     struct ph__window window;
+    uint64_t thread;         /* ph__process_thread_number of the last one that ran or restored the guest */
+    uint64_t thread_changes; /* how often that was another one */
 
     ph_error error;        /* of the last failure */
     char poisoned_by[256]; /* what later calls are told */
@@ -87,6 +90,14 @@ ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *
 void ph__sandbox_release(ph_sandbox *sandbox);
 /* The same for a restore: any state that is not broken will do, and is told in (*state). */
 ph_status ph__sandbox_acquire_restore(ph_sandbox *sandbox, ph_state *state);
+
+/* The calling thread runs or restores the guest now. */
+static inline void ph__sandbox_note_thread(ph_sandbox *sandbox) {
+    const uint64_t thread = ph__process_thread_number();
+
+    sandbox->thread_changes += sandbox->thread != thread;
+    sandbox->thread = thread;
+}
 
 /* Ends the guest's life: the state becomes poisoned (or broken for a failure of the host side) and later
  * calls are told why. Returns (status), which must be in the sandbox's error already. */

@@ -22,12 +22,8 @@ ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error) {
     struct ph__restore *restore = calloc(1, sizeof *restore);
     if (!restore)
         return ph__error_set(error, PH_E_MEMORY, "no memory for a sandbox's snapshots");
-    ph_status status = ph__private_pages_open(&restore->pagemap, error);
-    if (status == PH_OK)
-        sandbox->restore = restore;
-    else
-        free(restore);
-    return status;
+    sandbox->restore = restore;
+    return PH_OK;
 }
 
 void ph__restore_close(ph_sandbox *sandbox) {
@@ -35,7 +31,6 @@ void ph__restore_close(ph_sandbox *sandbox) {
 
     if (!restore)
         return;
-    close(restore->pagemap);
     ph_snapshot_close(restore->mapped);
     ph_snapshot_close(restore->protections);
     free(restore->pages.pages);
@@ -114,10 +109,54 @@ static bool place_add(struct taking *taking, uint64_t page, uint64_t place) {
 
 #define DELTA 1u
 
+/* Pages in between that are taken along, so that pages before and behind them are mapped in one piece. Each
+ * mapping costs a new sandbox some microseconds. */
+#define GAP_MAX 8u
+
+static bool is_in(const struct ph__region *region, uint64_t page) {
+    return page * PH__PAGE_SIZE - region->offset < region->size;
+}
+
+/* Whether the pages [first, end) lie in one region of those that a snapshot can have. */
+static bool is_fillable(const struct ph__layout *layout, uint64_t first, uint64_t end) {
+    const struct ph__region *regions[] = {&layout->bookkeeping, &layout->image, &layout->arena,
+                                          &layout->stack};
+
+    for (uint64_t page = first; page < end; page++)
+        if (is_in(&layout->site_words, page))
+            return false;
+    for (size_t i = 0; i < sizeof regions / sizeof regions[0]; i++)
+        if (is_in(regions[i], first) && is_in(regions[i], end - 1))
+            return true;
+    return first * PH__PAGE_SIZE >= PH__TABLES_GPA && end * PH__PAGE_SIZE <= PH__IO_GPA;
+}
+
+/* Fills the gap in front of (page), if it is small. Nobody has written there, so the sandbox's memory can be
+ * read. */
+static ph_status fill_gap(struct taking *taking, uint64_t page) {
+    const ph_snapshot *snapshot = taking->snapshot;
+    struct ph__page_store *delta = snapshot->stores[DELTA];
+    const size_t count = snapshot->pages.count;
+
+    if (count == 0 || PH__PLACE_STORE(snapshot->places[count - 1]) != DELTA)
+        return PH_OK;
+    const uint64_t first = snapshot->pages.pages[count - 1] + 1;
+    if (page == first || page - first > GAP_MAX || !is_fillable(&taking->sandbox->memory.layout, first, page))
+        return PH_OK;
+    for (uint64_t i = first; i < page; i++)
+        if (!place_add(taking, i, PH__PLACE(DELTA, delta->count + (i - first))))
+            return ph__error_set(taking->error, PH_E_MEMORY, "no memory for a list of pages");
+    return ph__page_store_add(delta, taking->sandbox->memory.base + first * PH__PAGE_SIZE, page - first,
+                              taking->error);
+}
+
 /* Takes (bytes) into the delta. */
 static ph_status page_copy(struct taking *taking, uint64_t page, const uint8_t *bytes) {
     struct ph__page_store *delta = taking->snapshot->stores[DELTA];
+    ph_status status = fill_gap(taking, page);
 
+    if (status != PH_OK)
+        return status;
     if (!place_add(taking, page, PH__PLACE(DELTA, delta->count)))
         return ph__error_set(taking->error, PH_E_MEMORY, "no memory for a list of pages");
     return ph__page_store_add(delta, bytes, 1, taking->error);
@@ -206,8 +245,7 @@ static ph_status take_memory(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_erro
     }
     ph_status status = ph__page_store_create(&snapshot->stores[DELTA], error);
     if (status == PH_OK)
-        status = ph__private_pages_scan(restore->pagemap, &sandbox->memory, restore->plain,
-                                        &sandbox->restore->pages, error);
+        status = ph__private_pages_scan(&sandbox->memory, restore->plain, &sandbox->restore->pages, error);
     if (status == PH_OK)
         status = take_pages(&taking);
     if (status == PH_OK)

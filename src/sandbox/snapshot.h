@@ -14,6 +14,7 @@
 #include "sandbox/page_store.h"
 #include "sandbox/private_pages.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/shared_pages.h"
 #include "vm/paging_snapshot.h"
 
 /* A snapshot that was taken of a sandbox on another one shares the larger part of that one's pages (its
@@ -53,9 +54,13 @@ struct ph_snapshot {
 
 /* What a sandbox knows about snapshots, from the first one on. */
 struct ph__restore {
-    int pagemap;
     bool plain; /* pagemap without the ioctl; for tests */
     struct ph__page_list pages;
+    /* (watched): while the sandbox's thread_changes and its thread's count of page faults are these, (pages)
+     * is right. */
+    bool watched;
+    uint64_t thread_changes, faults;
+    struct ph__shared_pages shared;
     uint64_t restores;   /* in a row to the snapshot (protections) */
     ph_snapshot *mapped; /* whose pages lie under the sandbox's own, or NULL */
     /* The snapshot that protections were last put back to (or taken for), and the memory's count of changes
@@ -75,7 +80,7 @@ const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t 
 /* Whether its pages are in a file that can become shorter. */
 bool ph__snapshot_in_file(const ph_snapshot *snapshot);
 
-/* Makes (sandbox)->restore unless it is there. PH_E_MEMORY or PH_E_SYSTEM. */
+/* Makes (sandbox)->restore unless it is there. PH_E_MEMORY. */
 ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error);
 
 /* Frees it. */

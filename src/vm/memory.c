@@ -138,7 +138,7 @@ static bool map_shared(struct ph__memory *memory) {
     const struct ph__region *messages = &memory->layout.messages;
     const struct ph__region *trace = &memory->layout.trace;
     const struct ph__region *words = &memory->layout.site_words;
-    const uint64_t host_written = PH__HOST_WRITTEN_SIZE + words->size;
+    const uint64_t host_written = ph__memory_shared_start(&memory->layout);
     const int read_write = PROT_READ | PROT_WRITE;
     int pages = memfd_create("pinhole-shared", MFD_CLOEXEC);
 
@@ -160,9 +160,7 @@ static bool map_shared(struct ph__memory *memory) {
         mapped = map_fixed(memory->base + words->offset, words->size, PROT_READ, MAP_SHARED, pages,
                            PH__HOST_WRITTEN_SIZE);
     }
-    int number = errno;
-    close(pages);
-    errno = number;
+    memory->shared = pages;
     return mapped;
 }
 
@@ -171,7 +169,7 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
     const int read_write = PROT_READ | PROT_WRITE;
     ph_status status = PH_OK;
 
-    *memory = (struct ph__memory){.layout = *layout};
+    *memory = (struct ph__memory){.layout = *layout, .shared = -1};
     memory->base =
         mmap(NULL, range_size(layout), read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory->base == MAP_FAILED) {
@@ -245,6 +243,8 @@ bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {
     if (!forked && memory->base)
         munmap(memory->base, range_size(&memory->layout));
+    if (memory->base && memory->shared >= 0)
+        close(memory->shared);
     memory->host_written = NULL;
     memory->base = NULL;
 }

@@ -82,9 +82,10 @@ struct ph__file_extent {
 
 struct ph__memory {
     struct ph__layout layout;
-    uint8_t *base;                /* the host range; the first page of it is never mapped into the guest */
-    uint8_t *host_written;        /* the host's writable mapping of control page, poke list and site words */
-    uint64_t tables_used;         /* bytes of the page-table region that are handed out */
+    uint8_t *base;         /* the host range; the first page of it is never mapped into the guest */
+    uint8_t *host_written; /* the host's writable mapping of control page, poke list and site words */
+    int shared;           /* the file behind what is shared with the guest, from ph__memory_shared_start on */
+    uint64_t tables_used; /* bytes of the page-table region that are handed out */
     uint64_t protections_changed; /* counts changes of protection, at least */
     bool in_file;                 /* parts of it are mapped from a file that may become shorter */
 };
@@ -114,6 +115,12 @@ bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint6
 /* Releases it. (forked): in a child of the process that mapped it, where the kernel has already taken the
  * mappings away (MADV_DONTFORK), so that only other things can be at these addresses. */
 void ph__memory_unmap(struct ph__memory *memory, bool forked);
+
+/* Where messages begin in the shared file, and behind them the trace region: before it is what only the host
+ * writes. */
+static inline uint64_t ph__memory_shared_start(const struct ph__layout *layout) {
+    return PH__HOST_WRITTEN_SIZE + layout->site_words.size;
+}
 
 static inline struct ph__control *ph__memory_control(const struct ph__memory *memory) {
     return (struct ph__control *)memory->host_written;
