@@ -131,7 +131,7 @@ PH_API void ph_snapshot_retain(ph_snapshot *snapshot);
 /** Gives up a reference to (snapshot), which may be NULL. Sandboxes keep what they need. */
 PH_API void ph_snapshot_close(ph_snapshot *snapshot);
 
-/** Bytes of host memory that the pages of (snapshot) take. */
+/** Bytes of the pages of (snapshot), those among them that it shares with the one it was taken on. */
 PH_API uint64_t ph_snapshot_size(const ph_snapshot *snapshot);
 
 #ifdef __cplusplus
