@@ -245,6 +245,8 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     sandbox->pages_copied = 0;
     if (status == PH_OK && !nothing_new(sandbox))
         status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &sandbox->error);
+    if (status == PH_OK && restore->mapped == snapshot)
+        ph__snapshot_learn(snapshot, &restore->pages);
     while (status == PH_OK && page_next(&walk, &page))
         status = page_restore(&walk, &page);
     return status == PH_OK ? drop_run(&walk) : status;

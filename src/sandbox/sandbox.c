@@ -158,8 +158,7 @@ static ph_status make_vm(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *e
     if (status == PH_OK && snapshot)
         status = ph__snapshot_check(sandbox, &sandbox->memory.layout, snapshot, error);
     if (status == PH_OK) {
-        if (!snapshot)
-            ph__touch_ahead(sandbox);
+        ph__touch_ahead(sandbox);
         status = ph__window_init(&sandbox->window, sandbox->vcpu, sandbox->config.interrupt_signal, error);
     }
     return status;
@@ -238,6 +237,7 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
         ph__stream_detach(sandbox->stream);
         ph__stream_begin(sandbox->stream, PH__HOST_DESTROY, NULL, NULL);
         ph__window_destroy(&sandbox->window);
+        ph__restore_leave(sandbox);
     }
     if (sandbox->vcpu)
         sandbox->vcpu->backend->destroy(sandbox->vcpu, forked);

@@ -62,6 +62,26 @@ size_t ph__page_list_find(const struct ph__page_list *list, uint64_t page) {
     return low;
 }
 
+void ph__snapshot_learn(ph_snapshot *snapshot, const struct ph__page_list *own) {
+    int nobody = 0;
+
+    if (own->count == 0 || !atomic_compare_exchange_strong(&snapshot->learning, &nobody, 1))
+        return;
+    snapshot->written_count = own->count < PH__WRITTEN_MAX ? (uint32_t)own->count : PH__WRITTEN_MAX;
+    memcpy(snapshot->written, own->pages, snapshot->written_count * sizeof own->pages[0]);
+    atomic_store_explicit(&snapshot->learning, 2, memory_order_release);
+}
+
+void ph__restore_leave(ph_sandbox *sandbox) {
+    struct ph__restore *restore = sandbox->restore;
+    ph_error error;
+
+    if (restore && restore->mapped && sandbox->vcpu && sandbox->vcpu->shadow_paging &&
+        !ph__snapshot_has_learnt(restore->mapped) &&
+        ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &error) == PH_OK)
+        ph__snapshot_learn(restore->mapped, &restore->pages);
+}
+
 /* ---- which pages --------------------------------------------------------------------------------------- */
 
 /* Whether a new sandbox has something else than zeroes at (page). */

@@ -24,6 +24,9 @@
  * monitor. The rest is in the file. */
 #define PH__STORES 2u
 
+/* Each costs a new sandbox a page. */
+#define PH__WRITTEN_MAX 5u
+
 struct ph_snapshot {
     atomic_size_t references;
     uint64_t owner; /* ph__process_id */
@@ -41,6 +44,12 @@ struct ph_snapshot {
     struct ph__page_store *stores[PH__STORES];
     uint8_t digest[32]; /* of all pages, as the file has it that this one was loaded from */
     bool has_digest;
+
+    /* Pages that a call has written: of the first sandbox on this snapshot that was restored or destroyed.
+     * Whoever gets (learning) from 0 to 1 writes them, and then makes it 2. */
+    _Atomic int learning;
+    uint32_t written_count;
+    uint64_t written[PH__WRITTEN_MAX];
 
     uint64_t seed_generation; /* no guest state in here has seen a later one */
     uint64_t trace_position;  /* nor a position in the trace at or behind this */
@@ -73,6 +82,13 @@ struct ph__restore {
  * memory. */
 ph_snapshot *ph__snapshot_new(const ph_sandbox *sandbox);
 
+/* Learns from what (sandbox) has written on the snapshot that it lies on, if nobody has yet. (own): its own
+ * pages. */
+void ph__snapshot_learn(ph_snapshot *snapshot, const struct ph__page_list *own);
+static inline bool ph__snapshot_has_learnt(ph_snapshot *snapshot) {
+    return atomic_load_explicit(&snapshot->learning, memory_order_acquire) == 2;
+}
+
 /* The page at position (i) of (snapshot)'s list: in place, or read into (buffer). NULL with the reason in
  * (error), PH_E_FILE or PH_E_SYSTEM. */
 const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t *buffer, ph_error *error);
@@ -82,6 +98,9 @@ bool ph__snapshot_in_file(const ph_snapshot *snapshot);
 
 /* Makes (sandbox)->restore unless it is there. PH_E_MEMORY. */
 ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error);
+
+/* The guest's memory is about to go: what can be learnt of it. */
+void ph__restore_leave(ph_sandbox *sandbox);
 
 /* Frees it. */
 void ph__restore_close(ph_sandbox *sandbox);
