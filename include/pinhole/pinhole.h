@@ -73,6 +73,7 @@ extern "C" {
     X(E_CPU_TIME, -56, "cpu-time", "the call used more processor time than its limit")                       \
     X(E_OUTPUT_LIMIT, -57, "output-limit", "the call wrote more output than its limit")                      \
     X(E_HOST_CALL_LIMIT, -58, "host-call-limit", "the call made more host calls than its limit")             \
+    X(E_MEMORY_LIMIT, -59, "memory-limit", "the guest came to an end after it had used up its memory")       \
     X(E_PAGE_FAULT, -60, "page-fault", "the guest used an address that it may not use so")                   \
     X(E_STACK_OVERFLOW, -61, "stack-overflow", "the guest's stack ran into its guard page")                  \
     X(E_UNDEFINED_INSTRUCTION, -62, "undefined-instruction", "the guest ran an undefined instruction")       \

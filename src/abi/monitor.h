@@ -58,6 +58,7 @@ struct ph__exception {
 struct ph__monitor_state {
     uint64_t handled_signals; /* bit (signal - 1): a handler is installed and the signal is not blocked */
     struct ph__exception exception; /* written by the host before it enters (exception) */
+    uint64_t memory_refused; /* time-stamp counter when heap or mmap space last was used up; 0: never */
     uint32_t
         unserved[PH__SYSTEM_CALLS_MAX];    /* ENOSYS answers by system-call number, the last for all above */
     uint32_t served[PH__SYSTEM_CALLS_MAX]; /* system calls that were known, by number */

@@ -125,6 +125,7 @@ int ph__status_of_run(const ph_error *error) {
     case PH_E_CPU_TIME:
     case PH_E_OUTPUT_LIMIT:
     case PH_E_HOST_CALL_LIMIT:
+    case PH_E_MEMORY_LIMIT:
         return PH__COMMAND_TIMED_OUT;
     default:
         return PH__COMMAND_BROKEN;

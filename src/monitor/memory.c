@@ -56,17 +56,29 @@ static bool in_program(uint64_t address, uint64_t size) {
            (address >= control->stack_gva && address + size <= stack_end);
 }
 
+/* There is no room. When, the host is told, which may have to say why the guest came to its end. */
+static int64_t out_of_memory(void) {
+    ph__state.memory_refused = ph__tsc_read();
+    return -ENOMEM;
+}
+
 int64_t ph__sys_brk(struct ph__regs *regs) {
     uint64_t wanted = regs->rdi;
     uint64_t now = current_break();
     uint64_t arena = ph__control()->arena_gva;
-    if (wanted < arena || wanted > arena + ph__control()->arena_size)
+    if (wanted < arena)
         return (int64_t)now;
+    if (wanted > arena + ph__control()->arena_size) {
+        out_of_memory();
+        return (int64_t)now;
+    }
     size_t old_end = break_page();
     size_t new_end = ph__page_of(page_up(wanted));
     if (new_end > old_end) {
-        if (!ph__pages_all_free(old_end, new_end) || ph__pages_take(old_end, new_end) != 0)
+        if (!ph__pages_all_free(old_end, new_end) || ph__pages_take(old_end, new_end) != 0) {
+            out_of_memory();
             return (int64_t)now;
+        }
     } else {
         ph__pages_give(new_end, old_end);
     }
@@ -103,7 +115,7 @@ static int64_t mapping_place(uint64_t address, size_t count, uint64_t flags, siz
             return 0;
     }
     *start = ph__pages_find(break_page(), count);
-    return *start == PH__NO_PAGE ? -ENOMEM : 0;
+    return *start == PH__NO_PAGE ? out_of_memory() : 0;
 }
 
 /* Hands out the pages with (protection); all or nothing. */
@@ -150,8 +162,10 @@ int64_t ph__sys_mmap(struct ph__regs *regs) {
     uint64_t type = flags & MAP_TYPE;
     if (length == 0 || (type != MAP_PRIVATE && type != MAP_SHARED))
         return -EINVAL;
-    if (length > ph__control()->arena_size || (flags & MAP_HUGETLB))
+    if (flags & MAP_HUGETLB)
         return -ENOMEM;
+    if (length > ph__control()->arena_size)
+        return out_of_memory();
     size_t count = page_up(length) / PH__PAGE_SIZE;
     size_t start;
     int64_t answer = mapping_place(regs->rdi, count, flags, &start);
@@ -230,7 +244,7 @@ int64_t ph__sys_mremap(struct ph__regs *regs) {
     if (!ph__in_arena(address, old_length))
         return -EFAULT;
     if (new_length > ph__control()->arena_size)
-        return -ENOMEM;
+        return out_of_memory();
     size_t start = ph__page_of(address);
     size_t old_count = old_length / PH__PAGE_SIZE;
     size_t count = page_up(new_length) / PH__PAGE_SIZE;
@@ -253,7 +267,7 @@ int64_t ph__sys_mremap(struct ph__regs *regs) {
     size_t place = ph__pages_find(break_page(), count * 2);
     if (place == PH__NO_PAGE)
         place = ph__pages_find(break_page(), count);
-    return place == PH__NO_PAGE ? -ENOMEM : mapping_move(start, old_count, place, count);
+    return place == PH__NO_PAGE ? out_of_memory() : mapping_move(start, old_count, place, count);
 }
 
 /* ------------------------------------------------------- protection, advice -- */

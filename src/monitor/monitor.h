@@ -25,6 +25,13 @@ typedef int64_t ph__system_call_function(struct ph__regs *regs);
 
 extern struct ph__monitor_state ph__state;
 
+static inline uint64_t ph__tsc_read(void) {
+    uint32_t low, high;
+
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+
 #define PH__NS_PER_SECOND 1000000000ull
 #define PH__FOREVER UINT64_MAX
 

@@ -18,12 +18,6 @@
 static uint64_t last_monotonic_ns;
 static uint64_t idle_ns;
 
-static uint64_t read_tsc(void) {
-    uint32_t low, high;
-    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-    return (uint64_t)high << 32 | low;
-}
-
 /* Nanoseconds of both clocks. The host may set new anchors at any instruction in here, if the vCPU happens
  * to leave there; `tsc` changes with the others, so reading it twice tells. */
 static void clocks_read(uint64_t *monotonic_ns, uint64_t *realtime_ns) {
@@ -31,7 +25,7 @@ static void clocks_read(uint64_t *monotonic_ns, uint64_t *realtime_ns) {
     uint64_t anchor;
     do {
         anchor = clock->tsc;
-        uint64_t now = read_tsc();
+        uint64_t now = ph__tsc_read();
         uint64_t ticks = now > anchor ? now - anchor : 0;
         uint64_t passed = (uint64_t)(((unsigned __int128)ticks * clock->mult) >> 32);
         *monotonic_ns = clock->monotonic_ns + passed;

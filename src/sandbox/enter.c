@@ -10,6 +10,8 @@
 static void run(ph_sandbox *sandbox, struct ph__exit *exit) {
     uint64_t start = ph__clock_cycles();
 
+    if (!sandbox->used.begin)
+        sandbox->used.begin = start;
     ph__clock_renew(sandbox, start);
     sandbox->vcpu->backend->run(sandbox->vcpu, exit);
     uint64_t cycles = ph__clock_elapsed(start);

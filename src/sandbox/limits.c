@@ -6,11 +6,13 @@
  * is taken back, and the count is asked.
  */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/time.h"
 #include "sandbox/sandbox.h"
+#include "vm/boot.h"
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -52,6 +54,38 @@ PH__HOT ph_status ph__limits_watch(ph_sandbox *sandbox) {
 
 PH__HOT void ph__limits_look_away(ph_sandbox *sandbox) {
     atomic_store_explicit(&sandbox->window.cpu_deadline_ns, 0, memory_order_relaxed);
+}
+
+/* An end that a program comes to when it does not, or cannot, go on without memory. */
+static bool is_end_without_memory(ph_status status) {
+    switch (status) {
+    case PH_E_ABORTED:
+    case PH_E_EXITED:
+    case PH_E_SIGNALLED:
+    case PH_E_PAGE_FAULT:
+    case PH_E_UNDEFINED_INSTRUCTION: /* a compiler's trap */
+        return true;
+    default:
+        return false;
+    }
+}
+
+ph_status ph__limits_blame_memory(ph_sandbox *sandbox, ph_status status) {
+    char end[PH_ERROR_MESSAGE_MAX];
+
+    if (!is_end_without_memory(status) || !sandbox->used.begin)
+        return status;
+    /* The guest's word for it, and its own end that it is about. */
+    uint64_t untrusted_refused =
+        __atomic_load_n(&ph__monitor_state(&sandbox->memory)->memory_refused, __ATOMIC_RELAXED);
+    if (untrusted_refused < sandbox->used.begin + (uint64_t)sandbox->vcpu->tsc_offset)
+        return status;
+    snprintf(end, sizeof end, "%s", sandbox->error.message);
+    snprintf(sandbox->error.message, sizeof sandbox->error.message,
+             "the guest had used up its memory of %llu MiB; then: %.400s",
+             (unsigned long long)ph__layout_memory(&sandbox->memory.layout) >> 20, end);
+    sandbox->error.status = PH_E_MEMORY_LIMIT;
+    return PH_E_MEMORY_LIMIT;
 }
 
 uint64_t ph__limits_output_left(const ph_sandbox *sandbox, uint64_t size) {

@@ -20,6 +20,7 @@
 
 struct ph__used {
     uint64_t exits[PH__USED_EXITS];
+    uint64_t begin;     /* host TSC of the first entry; 0: none yet */
     uint64_t processor; /* cycles: the vCPU running, and the host changing page tables for it */
     uint64_t host;      /* cycles in host functions */
     uint64_t sleep;     /* cycles asleep */
@@ -48,6 +49,10 @@ ph_status ph__limits_watch(ph_sandbox *sandbox);
 void ph__limits_look_away(ph_sandbox *sandbox);
 /* Ends the guest when it has used up its processor time. */
 ph_status ph__limits_check_time(ph_sandbox *sandbox);
+
+/* What the guest's end with (status), whose report is in the sandbox's error, is called: PH_E_MEMORY_LIMIT,
+ * with the error changed accordingly, when memory was refused during this call and that may be why. */
+ph_status ph__limits_blame_memory(ph_sandbox *sandbox, ph_status status);
 
 /* How many of (size) more bytes of output the guest may still write. */
 uint64_t ph__limits_output_left(const ph_sandbox *sandbox, uint64_t size);

@@ -337,6 +337,7 @@ PH__HOT void ph__sandbox_release(ph_sandbox *sandbox) {
 }
 
 ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status) {
+    status = ph__limits_blame_memory(sandbox, status);
     ph__stream_drain(sandbox->stream, status != PH_OK);
     bool ours = status == PH_E_SYSTEM || status == PH_E_MEMORY || status == PH_E_BACKEND;
 

@@ -100,7 +100,8 @@ static inline void ph__sandbox_note_thread(ph_sandbox *sandbox) {
 }
 
 /* Ends the guest's life: the state becomes poisoned (or broken for a failure of the host side) and later
- * calls are told why. Returns (status), which must be in the sandbox's error already. */
+ * calls are told why. Returns (status), which must be in the sandbox's error already, or what it comes to
+ * (ph__limits_blame_memory). */
 ph_status ph__sandbox_poison(ph_sandbox *sandbox, ph_status status);
 
 /* start.c: fills the control page but for seed and trace. */

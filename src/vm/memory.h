@@ -116,6 +116,12 @@ bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint6
  * mappings away (MADV_DONTFORK), so that only other things can be at these addresses. */
 void ph__memory_unmap(struct ph__memory *memory, bool forked);
 
+/* Bytes of memory that the guest has: what the config asked for, in whole large pages. */
+static inline uint64_t ph__layout_memory(const struct ph__layout *layout) {
+    const uint64_t large = PH__LARGE_PAGE_SIZE;
+    return (layout->image.size + large - 1) / large * large + layout->arena.size + layout->stack.size;
+}
+
 /* Where messages begin in the shared file, and behind them the trace region: before it is what only the host
  * writes. */
 static inline uint64_t ph__memory_shared_start(const struct ph__layout *layout) {

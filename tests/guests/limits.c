@@ -120,6 +120,11 @@ static void land(int number) {
 
 static volatile char *volatile nowhere = (volatile char *)0x10;
 
+static void null_store(void) {
+    *nowhere = 1;
+}
+PH_EXPORT(null_store, PH_VOID);
+
 /* 3 host calls, 2 writes of 5 bytes, 1 read, 1 sleep, 2 changes of protection, 1 exception. */
 static void known(void) {
     void *changed = page();
@@ -137,6 +142,35 @@ static void known(void) {
         (void)*nowhere;
 }
 PH_EXPORT(known, PH_VOID);
+
+/* Allocates until there is nothing left, gives that back, and then comes to the end (how): 0 is none. */
+static void use_up_memory(uint32_t how) {
+    enum { ABORT = 1, NULL_STORE, EXIT, TRAP, RAISE };
+    struct block {
+        struct block *next;
+    } *blocks = NULL, *block;
+
+    while ((block = malloc(1 << 20)) != NULL) {
+        block->next = blocks;
+        blocks = block;
+    }
+    while (blocks) {
+        block = blocks->next;
+        free(blocks);
+        blocks = block;
+    }
+    if (how == ABORT)
+        abort();
+    if (how == NULL_STORE)
+        *nowhere = 1;
+    if (how == EXIT)
+        _exit(3);
+    if (how == TRAP)
+        __builtin_trap();
+    if (how == RAISE)
+        raise(SIGTERM);
+}
+PH_EXPORT(use_up_memory, PH_VOID, PH_U32);
 
 static void event_often(uint32_t count) {
     for (uint32_t i = 0; i < count; i++)

@@ -3,6 +3,8 @@
  * Limits of output and host calls: what a call may do passes, the next thing ends the guest with a status of
  * its own. And all limits of start and run.
  */
+#include <string.h>
+
 #include "limited.h"
 
 /* ---- output -------------------------------------------------------------------------------------------- */
@@ -97,6 +99,54 @@ static void host_calls_up_to_the_limit_pass(void **state) {
     limited_end(&limited);
 }
 
+/* ---- memory -------------------------------------------------------------------------------------------- */
+
+static void a_guest_that_handles_the_want_of_memory_goes_on(void **state) {
+    struct limited limited = {0};
+    ph_config config = PH_CONFIG_INIT;
+    (void)state;
+    test_needs_kvm();
+
+    config.memory = 16 << 20;
+    limited_begin(&limited, &config);
+    for (int i = 0; i < 3; i++)
+        limited_expect(&limited, limited_call(&limited, "use_up_memory", ARGS(U32(0))), PH_OK);
+    /* What a later call ends with is its own. */
+    limited_expect(&limited, limited_call(&limited, "null_store", NULL, 0), PH_E_PAGE_FAULT);
+    limited_end(&limited);
+}
+
+static void an_end_for_want_of_memory_says_so(void **state) {
+    static const struct {
+        uint32_t how;
+        const char *then;
+    } cases[] = {
+        {1, "then: the guest called abort()"},
+        {2, "then: write of unmapped address 0x10 at"},
+        {3, "then: the guest ended its program with status 0x3 during the call"},
+        {4, "then: undefined instruction at"},
+        {5, "then: signal 0xf ended the guest"},
+    };
+    (void)state;
+    test_needs_kvm();
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct limited limited = {0};
+        ph_config config = PH_CONFIG_INIT;
+
+        config.memory = 16 << 20;
+        limited_begin(&limited, &config);
+        ph_status status = limited_call(&limited, "use_up_memory", ARGS(U32(cases[i].how)));
+        limited_expect(&limited, status, PH_E_MEMORY_LIMIT);
+        const ph_error *error = ph_sandbox_error(limited.sandbox);
+        assert_int_equal(error->status, PH_E_MEMORY_LIMIT);
+        if (strncmp(error->message, "the guest had used up its memory of 16 MiB; ", 44) != 0 ||
+            !strstr(error->message, cases[i].then))
+            fail_msg("%s", error->message);
+        limited_end(&limited);
+    }
+}
+
 /* ---- start and run ------------------------------------------------------------------------------------- */
 
 static void start_is_limited_too(void **state) {
@@ -163,6 +213,8 @@ int main(void) {
         cmocka_unit_test(only_output_that_was_taken_counts),
         cmocka_unit_test(output_that_is_kept_is_limited_too),
         cmocka_unit_test(host_calls_up_to_the_limit_pass),
+        cmocka_unit_test(a_guest_that_handles_the_want_of_memory_goes_on),
+        cmocka_unit_test(an_end_for_want_of_memory_says_so),
         cmocka_unit_test(start_is_limited_too),
         cmocka_unit_test(run_is_limited_too),
     };

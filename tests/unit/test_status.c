@@ -41,6 +41,7 @@ static void numbers_that_were_published_stay(void **state) {
     assert_int_equal(PH_E_CPU_TIME, -56);
     assert_int_equal(PH_E_OUTPUT_LIMIT, -57);
     assert_int_equal(PH_E_HOST_CALL_LIMIT, -58);
+    assert_int_equal(PH_E_MEMORY_LIMIT, -59);
     assert_int_equal(PH_E_PAGE_FAULT, -60);
     assert_int_equal(PH_E_TRIPLE_FAULT, -71);
 }
