@@ -31,6 +31,7 @@ struct bench_report;
 /* The questions, one file each. */
 void bench_call(const struct bench_paths *paths, struct bench_report *report);
 void bench_create(const struct bench_paths *paths, struct bench_report *report);
+void bench_create_from(const struct bench_paths *paths, struct bench_report *report);
 void bench_restore(const struct bench_paths *paths, struct bench_report *report);
 void bench_compute(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace(const struct bench_paths *paths, struct bench_report *report);
@@ -111,6 +112,10 @@ void bench_report_number(struct bench_report *report, const struct bench_number 
  * (values), which are sorted. */
 void bench_report_row(struct bench_report *report, const char *table, const char *what, const char *unit,
                       double *values, size_t count);
+
+/* Adds the line (what) to the table (table): how many times as long as (floor) (subject) takes. */
+void bench_report_ratio_row(struct bench_report *report, const char *table, const char *what,
+                            const struct bench_subject *subject, const struct bench_subject *floor);
 
 /* Ends the program with a message. */
 __attribute__((noreturn)) void bench_fail(const char *format, ...) PH_PRINTF(1, 2);

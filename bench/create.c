@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "floor.h"
+#include "guest.h"
 
 #define ROUNDS 40u
 #define BATCH 8u
@@ -19,37 +20,25 @@ enum step { CREATE, START, CALL, DESTROY, STEPS };
 
 /* One guest. */
 struct cold {
-    ph_image *image;
-    const ph_function *greet;
+    struct bench_guest guest;
     size_t turns;
     double steps[STEPS][TURNS]; /* microseconds */
 };
 
-static ph_status weekday(void *context, ph_host_call *call, const ph_value *args, ph_value *result) {
-    (void)context;
-    (void)call;
-    (void)args;
-    result->str = "Monday";
-    return PH_OK;
-}
-
 static uint64_t cold_once(void *context) {
-    const ph_signature signature = {.result = PH_STR, .count = 1, .args = {PH_I32}};
     const ph_value name = {.type = PH_STR, .str = "bench"};
     struct cold *cold = context;
     ph_sandbox *sandbox;
-    ph_value result;
     ph_error error;
     uint64_t times[STEPS + 1];
 
     times[CREATE] = bench_now_ns();
-    bench_check(ph_sandbox_create(cold->image, NULL, &sandbox, &error), "a sandbox", &error);
-    bench_check(ph_sandbox_register(sandbox, "weekday", &signature, weekday, NULL), "registering `weekday`",
-                ph_sandbox_error(sandbox));
+    bench_check(ph_sandbox_create(cold->guest.image, NULL, &sandbox, &error), "a sandbox", &error);
+    cold->guest.prepare(sandbox);
     times[START] = bench_now_ns();
     bench_check(ph_sandbox_start(sandbox), "starting", ph_sandbox_error(sandbox));
     times[CALL] = bench_now_ns();
-    bench_check(ph_call(sandbox, cold->greet, &name, 1, &result), "greet", ph_sandbox_error(sandbox));
+    bench_guest_call(&cold->guest, sandbox, &name);
     times[DESTROY] = bench_now_ns();
     ph_sandbox_destroy(sandbox);
     times[STEPS] = bench_now_ns();
@@ -65,13 +54,12 @@ static struct cold *cold_new(const struct bench_paths *paths, const char *guest)
 
     if (!cold)
         bench_fail("out of memory");
-    cold->image = bench_open(paths->guests, guest);
-    cold->greet = bench_export(cold->image, "greet");
+    cold->guest = bench_guest_open(paths->guests, guest, "greet", bench_register_weekday);
     return cold;
 }
 
 static void cold_free(struct cold *cold) {
-    ph_image_close(cold->image);
+    bench_guest_close(&cold->guest);
     free(cold);
 }
 
@@ -84,24 +72,13 @@ static void report_steps(struct cold *cold, struct bench_report *report, const c
 
 enum { RAW, MUSL, GLIBC, SUBJECTS };
 
-/* Adds the line (what) to the table (table): wall time of (subject) as a multiple of (floor)'s. */
-static void report_ratio_row(struct bench_report *report, const char *table, const char *what,
-                             const struct bench_subject *subject, const struct bench_subject *floor) {
-    double *values = bench_numbers(subject->rounds);
-
-    for (size_t i = 0; i < subject->rounds; i++)
-        values[i] = subject->wall[i] / floor->wall[i];
-    bench_report_row(report, table, what, "ratio", values, subject->rounds);
-    free(values);
-}
-
 /* Measures all again while another VM lives. */
 static void beside_another(struct bench_subject *subjects, struct bench_report *report) {
     struct floor_vm *another = floor_vm_new();
 
     bench_run(subjects, SUBJECTS, ROUNDS, BATCH);
-    report_ratio_row(report, "create_beside_another_vm", "hello-musl", &subjects[MUSL], &subjects[RAW]);
-    report_ratio_row(report, "create_beside_another_vm", "hello", &subjects[GLIBC], &subjects[RAW]);
+    bench_report_ratio_row(report, "create_beside_another_vm", "hello-musl", &subjects[MUSL], &subjects[RAW]);
+    bench_report_ratio_row(report, "create_beside_another_vm", "hello", &subjects[GLIBC], &subjects[RAW]);
     bench_free(subjects, SUBJECTS);
     floor_vm_free(another);
 }

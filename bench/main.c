@@ -16,6 +16,7 @@ static const struct {
 } questions[] = {
     {"call", bench_call},
     {"create", bench_create},
+    {"create-from", bench_create_from},
     {"restore", bench_restore},
     {"compute", bench_compute},
     {"trace", bench_trace},

@@ -118,6 +118,16 @@ void bench_report_row(struct bench_report *report, const char *table, const char
     row->max = values[count - 1];
 }
 
+void bench_report_ratio_row(struct bench_report *report, const char *table, const char *what,
+                            const struct bench_subject *subject, const struct bench_subject *floor) {
+    double *values = bench_numbers(subject->rounds);
+
+    for (size_t i = 0; i < subject->rounds; i++)
+        values[i] = subject->wall[i] / floor->wall[i];
+    bench_report_row(report, table, what, "ratio", values, subject->rounds);
+    free(values);
+}
+
 /* Whether the row at (index) is the first of its table. */
 static bool starts_table(const struct bench_report *report, size_t index) {
     for (size_t i = 0; i < index; i++)
