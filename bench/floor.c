@@ -9,6 +9,10 @@
  *   3. KVM_RUN returns with KVM_EXIT_IO
  * The floor of call.host_call_ratio is two of these: a call that calls the host once cannot do with fewer.
  *
+ * Interruption, the floor of interrupt.ratio: the same VM, whose guest is a `jmp` to itself at CPL 3.
+ *   1. tgkill of a signal whose handler does nothing, to the thread that is in KVM_RUN
+ *   2. KVM_RUN returns with EINTR
+ *
  * Creation, the floor of create.*, with /dev/kvm open and its questions asked before:
  *   1. KVM_CREATE_VM
  *   2. mmap of 64 MiB, private, of a file that holds tables and code already; KVM_SET_USER_MEMORY_REGION
@@ -38,11 +42,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +65,7 @@
 #define DIRECTORY 0x5000u
 #define TABLE 0x6000u
 #define CODE 0x7000u
+#define SPIN (CODE + 4)
 
 #define PORT 0x50u
 
@@ -86,10 +93,13 @@ static void *check_map(void *mapping, const char *what) {
     return mapping;
 }
 
-/* ---- a guest of two instructions ----------------------------------------------------------------------- */
+/* ---- a guest of three instructions --------------------------------------------------------------------- */
 
 static void fill_memory(uint8_t *memory) {
-    static const uint8_t code[] = {0xe7, PORT, 0xeb, 0xfc}; /* out %eax, $PORT; jmp back to it */
+    static const uint8_t code[] = {
+        0xe7, PORT, 0xeb, 0xfc, /* out %eax, $PORT; jmp back to it */
+        0xeb, 0xfe,             /* jmp to itself */
+    };
     const uint64_t table = PRESENT | WRITABLE | USER | ACCESSED;
     const uint64_t page = PRESENT | ACCESSED | DIRTY;
     const uint64_t gdt[] = {
@@ -221,7 +231,7 @@ static void close_vm(struct floor_vm *vm) {
 
 /* ---- round trips --------------------------------------------------------------------------------------- */
 
-struct floor_vm *floor_vm_new(void) {
+static struct floor_vm *vm_new(void) {
     struct floor_vm *vm = calloc(1, sizeof *vm);
 
     if (!vm)
@@ -230,7 +240,14 @@ struct floor_vm *floor_vm_new(void) {
     make_vm(vm);
     make_memory(vm);
     make_vcpu(vm);
-    run_first(vm);
+    fill_registers(vm->run);
+    return vm;
+}
+
+struct floor_vm *floor_vm_new(void) {
+    struct floor_vm *vm = vm_new();
+
+    run(vm);
     return vm;
 }
 
@@ -246,6 +263,32 @@ uint64_t floor_round_trip(void *context) {
 
     run(vm);
     return bench_now_ns() - start;
+}
+
+/* ---- interruption -------------------------------------------------------------------------------------- */
+
+#define SPIN_SIGNAL (SIGRTMIN + 5)
+
+static void on_signal(int number) {
+    (void)number;
+}
+
+struct floor_vm *floor_spin_new(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    struct floor_vm *vm = vm_new();
+
+    check(sigaction(SPIN_SIGNAL, &action, NULL), "sigaction");
+    vm->run->s.regs.regs.rip = SPIN;
+    return vm;
+}
+
+void floor_spin(struct floor_vm *vm) {
+    if (ioctl(vm->vcpu, KVM_RUN, 0) == 0 || errno != EINTR)
+        bench_fail("the raw VM left for another reason (%u) than a signal", vm->run->exit_reason);
+}
+
+void floor_spin_stop(pid_t thread) {
+    check((int)syscall(SYS_tgkill, getpid(), thread, SPIN_SIGNAL), "tgkill");
 }
 
 /* ---- creation ------------------------------------------------------------------------------------------ */

@@ -6,6 +6,8 @@
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
 
+#include <sys/types.h>
+
 #include "bench.h"
 
 /* A raw VM that stands ready to leave its guest again and again. */
@@ -17,6 +19,15 @@ void floor_vm_free(struct floor_vm *vm);
 /* One round trip: into the guest and out at its next `out`. For bench_subject; (context) is a struct
  * floor_vm. */
 uint64_t floor_round_trip(void *context);
+
+/* A raw VM whose guest goes round and round; floor_vm_free gives it up. */
+struct floor_vm *floor_spin_new(void);
+
+/* Enters the guest of a VM of floor_spin_new. Returns when a signal has come. */
+void floor_spin(struct floor_vm *vm);
+
+/* Has the floor_spin of the thread (thread) return. Nothing remembers it where there is none yet. */
+void floor_spin_stop(pid_t thread);
 
 /* What a raw VM takes from creation to the end of its first run, and then to be gone, in the order of time.
  */
