@@ -18,6 +18,7 @@ static const struct {
     {"create", bench_create},
     {"create-from", bench_create_from},
     {"restore", bench_restore},
+    {"memory", bench_memory},
     {"interrupt", bench_interrupt},
     {"compute", bench_compute},
     {"trace", bench_trace},
