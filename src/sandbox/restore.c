@@ -15,8 +15,9 @@
 #include "base/process.h"
 #include "sandbox/snapshot.h"
 
-/* Pages that stay the sandbox's own though what lies below them is as good: a call that writes more gives the
- * rest back. Each costs the next restore a look, so of those that a call left unused only few stay. */
+/* Pages that stay the sandbox's own though what lies below them is as good. Each costs the next restore a
+ * look, so of those that a call left unused only few stay, and of a call that wrote more than so many above
+ * what is usual only the usual ones do. */
 #define WARM_MAX 1024u
 #define UNUSED_MAX 64u
 
@@ -75,6 +76,7 @@ struct walk {
     ph_snapshot *snapshot;
     size_t own, wanted, mapped; /* positions in the three lists */
     uint64_t warm, unused;      /* pages that stay beside the snapshot's */
+    bool greedy;                /* the call has written far more than is usual */
     uint64_t drop, drop_count;  /* a run of pages to give back */
     uint8_t buffer[PH__PAGE_SIZE];
 };
@@ -175,6 +177,17 @@ static ph_status page_content(struct walk *walk, const struct page *page, const 
     return status;
 }
 
+/* Whether the sandbox keeps its own copy of a page that what lies below is as good as. */
+static bool is_kept(struct walk *walk, uint64_t number, bool unused) {
+    const struct ph__page_list *usual = &walk->sandbox->restore->usual;
+
+    if (walk->greedy) {
+        size_t at = ph__page_list_find(usual, number);
+        return at < usual->count && usual->pages[at] == number;
+    }
+    return walk->warm++ < WARM_MAX && (!unused || walk->unused++ < UNUSED_MAX);
+}
+
 /* Makes (page) what it shall be. */
 static ph_status page_restore(struct walk *walk, const struct page *page) {
     ph_sandbox *sandbox = walk->sandbox;
@@ -188,7 +201,7 @@ static ph_status page_restore(struct walk *walk, const struct page *page) {
     if (status != PH_OK)
         return status;
     bool unused = content ? memcmp(bytes, content, PH__PAGE_SIZE) == 0 : is_zero(bytes);
-    if (droppable && (walk->warm++ >= WARM_MAX || (unused && walk->unused++ >= UNUSED_MAX)))
+    if (droppable && !is_kept(walk, page->number, unused))
         return drop(walk, page->number);
     if (unused)
         return PH_OK;
@@ -236,20 +249,42 @@ static bool nothing_new(ph_sandbox *sandbox) {
     return same;
 }
 
+/* Whether the call has written far more pages than is usual. What two calls in a row write is usual. */
+static bool is_greedy(struct ph__restore *restore) {
+    const bool before = restore->much;
+
+    restore->much = restore->pages.count > restore->usual.count + WARM_MAX;
+    return restore->much && !before;
+}
+
+/* Remembers what a call with usual needs has written. Without memory for that, what was usual before is. */
+static void note_usual(struct ph__restore *restore) {
+    restore->usual.count = 0;
+    for (size_t i = 0; i < restore->pages.count; i++)
+        if (!ph__page_list_add(&restore->usual, restore->pages.pages[i]))
+            return;
+}
+
 static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     struct ph__restore *restore = sandbox->restore;
     struct walk walk = {.sandbox = sandbox, .snapshot = snapshot};
     struct page page;
     ph_status status = lay(sandbox, snapshot);
+    const bool same = status == PH_OK && nothing_new(sandbox);
 
     sandbox->pages_copied = 0;
-    if (status == PH_OK && !nothing_new(sandbox))
+    if (status == PH_OK && !same)
         status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &sandbox->error);
+    walk.greedy = is_greedy(restore);
     if (status == PH_OK && restore->mapped == snapshot)
         ph__snapshot_learn(snapshot, &restore->pages);
     while (status == PH_OK && page_next(&walk, &page))
         status = page_restore(&walk, &page);
-    return status == PH_OK ? drop_run(&walk) : status;
+    if (status == PH_OK)
+        status = drop_run(&walk);
+    if (!same && !walk.greedy)
+        note_usual(restore);
+    return status;
 }
 
 /* ---- processor ----------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ void ph__restore_close(ph_sandbox *sandbox) {
     ph_snapshot_close(restore->mapped);
     ph_snapshot_close(restore->protections);
     free(restore->pages.pages);
+    free(restore->usual.pages);
     free(restore);
     sandbox->restore = NULL;
 }

@@ -70,8 +70,10 @@ struct ph__restore {
     bool watched;
     uint64_t thread_changes, faults;
     struct ph__shared_pages shared;
-    uint64_t restores;   /* in a row to the snapshot (protections) */
-    ph_snapshot *mapped; /* whose pages lie under the sandbox's own, or NULL */
+    struct ph__page_list usual; /* what a restore found last that was no greedy call's */
+    bool much;                  /* and the last call wrote far more than that */
+    uint64_t restores;          /* in a row to the snapshot (protections) */
+    ph_snapshot *mapped;        /* whose pages lie under the sandbox's own, or NULL */
     /* The snapshot that protections were last put back to (or taken for), and the memory's count of changes
      * then. */
     ph_snapshot *protections;

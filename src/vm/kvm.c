@@ -544,15 +544,16 @@ static ph_status kvm_save(struct ph__vcpu *base, struct ph__processor *processor
  * comes in pieces. */
 #define DISCARD_TURNS 64
 
-/* Lets KVM finish what it still owes the last exit, on registers that nobody needs any more. With RCX at 0 a
- * repeated instruction is over. */
+/* Lets KVM finish what it still owes the last exit, on registers that nobody needs any more. With RCX at 1 a
+ * repeated instruction is over with the element under way. At 0 KVM would not begin it again, and so never
+ * take what it has asked for: a repeated `ins` would ask for ever. */
 static ph_status discard_exit(struct kvm_vcpu *vcpu, ph_error *error) {
     ph_status status = PH_OK;
 
     vcpu->frame = NULL;
     vcpu->vcpu.regs = shared_regs(vcpu);
     for (int turn = 0; turn < DISCARD_TURNS; turn++) {
-        shared_regs(vcpu)->rcx = 0;
+        shared_regs(vcpu)->rcx = 1;
         vcpu->vcpu.regs_changed = true;
         status = complete_exit(vcpu, error);
         if (status == PH_OK)
