@@ -2,7 +2,7 @@
 /*
  * Starts, reads and writes the state of a vCPU (kvm_state.h). What ring 3 can change is all that a snapshot
  * keeps; everything else is a constant of ours, so nothing that a guest or a file says gets into it. Which
- * instructions of ring 3 change what is tested: tests/hostile/test_hostile_ring3.c.
+ * instructions of ring 3 change what is tested: tests/hostile/test_hostile_state.c.
  */
 #include "vm/kvm_state.h"
 

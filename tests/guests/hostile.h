@@ -24,6 +24,10 @@ extern const struct ph__control *control;
 /* Set by an export whose own frame is in the outbox: the loop then sends that. */
 extern bool answered;
 
+/* Sends the frame in the outbox and waits for the next call. A guest that has one of its own sees what each
+ * call finds in the registers. */
+void call_wait(void);
+
 /* Called before READY with the program's arguments behind argv[0], if there are any. */
 void start_lie(int count, char **arguments);
 

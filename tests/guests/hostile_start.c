@@ -72,6 +72,10 @@ static bool honest(void) {
 }
 PH_EXPORT(honest, PH_BOOL);
 
+__attribute__((weak)) void call_wait(void) {
+    ph__doorbell_ring(PH__DOORBELL_RETURN, 0, 0, 0);
+}
+
 /* Serves the call in the inbox as libpinhole-guest does. */
 static void serve(void) {
     static const struct ph__frame head = {.kind = PH__FRAME_RESULT};
@@ -113,6 +117,6 @@ void hostile_main(uint64_t *stack) {
     ph__doorbell_ring(PH__DOORBELL_READY, 0, 0, 0);
     for (;;) {
         serve();
-        ph__doorbell_ring(PH__DOORBELL_RETURN, 0, 0, 0);
+        call_wait();
     }
 }
