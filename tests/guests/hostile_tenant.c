@@ -369,9 +369,26 @@ static uint32_t keys_try(void) {
 }
 PH_EXPORT(keys_try, PH_U32);
 
-/* Leaves its pattern in (pages) pages of the arena, with protections, and returns as an honest guest. */
-static void leave(uint64_t pattern, uint32_t pages) {
-    fill(control->arena_gva, pages * PH__PAGE_SIZE, pattern);
-    protections_forge(control);
+/* Leaves its pattern in (pages) pages of the arena, of which the first 64 can only be read where (read_only)
+ * has a bit, and returns as an honest guest. */
+static void leave(uint64_t pattern, uint32_t pages, uint64_t read_only) {
+    for (uint64_t i = 0; i < 64; i++)
+        ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva + i * PH__PAGE_SIZE, PH__PAGE_SIZE, 3);
+    for (uint64_t i = 0; i < pages; i++)
+        fill(control->arena_gva + i * PH__PAGE_SIZE, PH__PAGE_SIZE, pattern + i);
+    for (uint64_t i = 0; i < 64; i++)
+        if (read_only >> i & 1)
+            ph__doorbell_ring(PH__DOORBELL_PROTECT, control->arena_gva + i * PH__PAGE_SIZE, PH__PAGE_SIZE, 1);
 }
-PH_EXPORT(leave, PH_VOID, PH_U64, PH_U32);
+PH_EXPORT(leave, PH_VOID, PH_U64, PH_U32, PH_U64);
+
+/* Which of the first 64 pages of the arena a system call may not write to. */
+static uint64_t read_only_pages(void) {
+    uint64_t pages = 0;
+
+    for (uint64_t i = 0; i < 64; i++)
+        if (system_call(318, control->arena_gva + i * PH__PAGE_SIZE, 1, 0, 0, 0, 0) != 1) /* getrandom */
+            pages |= 1ull << i;
+    return pages;
+}
+PH_EXPORT(read_only_pages, PH_U64);
