@@ -44,6 +44,9 @@ struct ph_image {
     char *name; /* the path, or what the caller called it */
     uint32_t flags;
 
+    uint32_t build_id_size; /* 0: none */
+    uint8_t build_id[PH__BUILD_ID_MAX];
+
     uint64_t gva; /* the span, in whole pages */
     uint64_t size;
     uint64_t entry;
@@ -78,6 +81,17 @@ struct ph_image {
 
 /* Another reference. */
 void ph__image_retain(ph_image *image);
+
+/* What tells an image from others: its build-id, or where the linker gave it none, the SHA-256 of what is
+ * loaded and where. The bytes behind (size) are zero. */
+struct ph__image_identity {
+    bool is_build_id;
+    uint32_t size;
+    uint8_t bytes[PH__BUILD_ID_MAX];
+};
+
+/* image_identity.c: fills (identity). PH_E_SYSTEM. */
+ph_status ph__image_identify(const ph_image *image, struct ph__image_identity *identity, ph_error *error);
 
 /* image_content.c: content in a memfd that sandboxes map, of images and snapshots alike. A new one, to be
  * sealed once it is filled; -1 with errno. Writes all of (bytes) at (offset); -1 with errno. Whether all are

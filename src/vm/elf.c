@@ -291,18 +291,27 @@ static bool check_tls(const struct file *file, const Elf64_Phdr *untrusted_heade
     return true;
 }
 
-/* Looks for our note in a PT_NOTE, which holds notes of others too. What is not a sound note ends the search,
- * as it does for every other reader of notes; Linux runs such programs. */
-static bool find_note(const struct file *file, const Elf64_Phdr *untrusted_header, struct ph__elf *elf,
-                      struct ph__elf_error *error) {
+static bool note_is(const Elf64_Nhdr *untrusted_note, const uint8_t *name, uint32_t type, const char *wanted,
+                    size_t wanted_size) {
+    return untrusted_note->n_type == type && untrusted_note->n_namesz == wanted_size &&
+           memcmp(name, wanted, wanted_size) == 0;
+}
+
+/* Looks for our note and the build-id in a PT_NOTE, which holds notes of others too; the first of each
+ * counts. What is not a sound note ends the search, as it does for every other reader of notes; Linux runs
+ * such programs. */
+static bool find_notes(const struct file *file, const Elf64_Phdr *untrusted_header, struct ph__elf *elf,
+                       struct ph__elf_error *error) {
     uint64_t size = untrusted_header->p_filesz;
     uint64_t alignment = untrusted_header->p_align == 8 ? 8 : 4;
     uint64_t position = 0;
+    bool found = false;
 
     if (!is_inside(untrusted_header->p_offset, size, file->size))
-        return refuse(error, "the notes are not all inside the file: it is cut off or damaged");
+        return elf->has_note ||
+               refuse(error, "the notes are not all inside the file: it is cut off or damaged");
     const uint8_t *start = file->bytes + untrusted_header->p_offset;
-    while (position <= size && size - position >= sizeof(Elf64_Nhdr) && !elf->has_note) {
+    while (position <= size && size - position >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr untrusted_note;
         memcpy(&untrusted_note, start + position, sizeof untrusted_note);
         uint64_t name = position + sizeof untrusted_note;
@@ -310,16 +319,21 @@ static bool find_note(const struct file *file, const Elf64_Phdr *untrusted_heade
         if (!is_inside(description, untrusted_note.n_descsz, size))
             break;
         position = align_up(description + untrusted_note.n_descsz, alignment);
-        if (untrusted_note.n_type != PH__NOTE_TABLES || untrusted_note.n_namesz != sizeof PH__NOTE_NAME ||
-            memcmp(start + name, PH__NOTE_NAME, sizeof PH__NOTE_NAME) != 0)
+        if (!elf->build_id_size && untrusted_note.n_descsz <= PH__BUILD_ID_MAX &&
+            note_is(&untrusted_note, start + name, NT_GNU_BUILD_ID, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU)) {
+            elf->build_id_offset = untrusted_header->p_offset + description;
+            elf->build_id_size = untrusted_note.n_descsz;
+        }
+        if (elf->has_note ||
+            !note_is(&untrusted_note, start + name, PH__NOTE_TABLES, PH__NOTE_NAME, sizeof PH__NOTE_NAME))
             continue;
-        elf->has_note = true;
+        elf->has_note = found = true;
         elf->note_offset = untrusted_header->p_offset + description;
         elf->note_size = untrusted_note.n_descsz;
         elf->note_address = untrusted_header->p_vaddr + elf->bias + description;
     }
     /* Its distances count from its address, so it must be loaded from where it was read. */
-    if (elf->has_note &&
+    if (found &&
         ph__elf_at(file->bytes, elf, elf->note_address, elf->note_size) != file->bytes + elf->note_offset)
         return refuse(error, "the note of the pinhole guest library is damaged: it is not where it says");
     return true;
@@ -422,8 +436,7 @@ bool ph__elf_parse(const uint8_t *bytes, size_t size, bool allow_wx, struct ph__
         return false;
     for (uint32_t i = 0; i < file.header.e_phnum; i++) {
         Elf64_Phdr untrusted_header = program_header(&file, i);
-        if (untrusted_header.p_type == PT_NOTE && !elf->has_note &&
-            !find_note(&file, &untrusted_header, elf, error))
+        if (untrusted_header.p_type == PT_NOTE && !find_notes(&file, &untrusted_header, elf, error))
             return false;
     }
     find_headers(&file, elf);

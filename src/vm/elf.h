@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define PH__ELF_SEGMENTS_MAX 32u
+#define PH__BUILD_ID_MAX 64u
 
 /* One PT_LOAD segment, checked: file range inside the file, memory range inside the image space, congruent,
  * in ascending order, sharing no page with another. */
@@ -42,6 +43,10 @@ struct ph__elf {
     uint64_t note_offset;
     uint64_t note_size;
     uint64_t note_address;
+
+    /* What the linker calls this very program (NT_GNU_BUILD_ID): position in the file and size, at most
+     * PH__BUILD_ID_MAX; 0 and 0 when it has no name, or a longer one. */
+    uint64_t build_id_offset, build_id_size;
 
     /* The symbol table and its strings, in the file; 0 and 0 when stripped or not sound. */
     uint64_t symbols_offset, symbol_count;

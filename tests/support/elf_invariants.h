@@ -52,6 +52,8 @@ static inline const char *elf_broken_promise(const struct ph__elf *elf, uint64_t
             (elf->headers_address >= elf->start && elf->headers_address < elf->end));
     PROMISE(!elf->has_note || elf_range_is_inside(elf->note_offset, elf->note_size, size));
     PROMISE(!elf->has_note || ph__elf_available(elf, elf->note_address) >= elf->note_size);
+    PROMISE(elf->build_id_size <= PH__BUILD_ID_MAX);
+    PROMISE(elf_range_is_inside(elf->build_id_offset, elf->build_id_size, size));
     PROMISE(elf->symbol_count <= size / 24);
     PROMISE(elf_range_is_inside(elf->symbols_offset, elf->symbol_count * 24, size));
     PROMISE(elf_range_is_inside(elf->strings_offset, elf->strings_size, size));

@@ -585,6 +585,53 @@ static void the_first_of_several_notes_counts(void **state) {
     assert_int_equal(elf.note_size, 4);
 }
 
+static void the_build_id_is_found_beside_the_note(void **state) {
+    (void)state;
+    assert_taken();
+    assert_int_equal(elf.build_id_size, 0);
+    add_note_in_front(NT_GNU_BUILD_ID, "GNU", 4, 20, 4, 36);
+    assert_taken();
+    assert_int_equal(elf.build_id_offset, PROGRAM_NOTE_OFFSET + 16);
+    assert_int_equal(elf.build_id_size, 20);
+    assert_true(elf.has_note);
+
+    /* In a segment of its own, behind ours. */
+    program_init(&program);
+    program_add_note(&program);
+    const Elf64_Nhdr note = {.n_namesz = 4, .n_descsz = PH__BUILD_ID_MAX, .n_type = NT_GNU_BUILD_ID};
+    memcpy(program.bytes + PROGRAM_BLANK_OFFSET, &note, sizeof note);
+    memcpy(program.bytes + PROGRAM_BLANK_OFFSET + sizeof note, "GNU", 4);
+    program_set_segment(&program, PROGRAM_SPARE, PT_NOTE, PF_R, PROGRAM_BLANK_OFFSET, 16 + PH__BUILD_ID_MAX,
+                        16 + PH__BUILD_ID_MAX);
+    assert_taken();
+    assert_int_equal(elf.build_id_offset, PROGRAM_BLANK_OFFSET + 16);
+    assert_int_equal(elf.build_id_size, PH__BUILD_ID_MAX);
+    assert_true(elf.has_note);
+}
+
+static void what_is_no_build_id_is_passed_over(void **state) {
+    (void)state;
+    add_note_in_front(NT_GNU_BUILD_ID, "gnu", 4, 20, 4, 36);
+    assert_taken();
+    assert_int_equal(elf.build_id_size, 0);
+    program_init(&program);
+    add_note_in_front(NT_GNU_BUILD_ID + 1, "GNU", 4, 20, 4, 36);
+    assert_taken();
+    assert_int_equal(elf.build_id_size, 0);
+    /* Longer than any that a linker makes. */
+    program_init(&program);
+    add_note_in_front(NT_GNU_BUILD_ID, "GNU", 4, PH__BUILD_ID_MAX + 1, 4, 16 + PH__BUILD_ID_MAX + 4);
+    assert_taken();
+    assert_int_equal(elf.build_id_size, 0);
+    assert_true(elf.has_note);
+    /* Cut off. */
+    program_init(&program);
+    add_note_in_front(NT_GNU_BUILD_ID, "GNU", 4, 20, 4, 36);
+    program_segment(&program, PROGRAM_NOTE)->p_filesz = 35;
+    assert_taken();
+    assert_int_equal(elf.build_id_size, 0);
+}
+
 static void notes_may_end_with_the_file(void **state) {
     const Elf64_Nhdr other = {.n_namesz = 4, .n_descsz = 8, .n_type = 3};
 
@@ -863,6 +910,8 @@ int main(void) {
         TEST(notes_with_another_name_or_type_are_passed_over),
         TEST(the_note_is_found_in_any_of_several_segments),
         TEST(the_first_of_several_notes_counts),
+        TEST(the_build_id_is_found_beside_the_note),
+        TEST(what_is_no_build_id_is_passed_over),
         TEST(notes_may_end_with_the_file),
         TEST(damaged_notes_end_the_search),
         TEST(a_note_that_is_not_loaded_is_refused),

@@ -358,6 +358,61 @@ static void a_file_that_shrinks_while_it_is_read_is_a_shorter_file(void **state)
     assert_file_refused(PH_E_IMAGE, "it is cut off or damaged");
 }
 
+static struct ph__image_identity identify(void) {
+    struct ph__image_identity identity;
+
+    memset(&identity, 0xff, sizeof identity);
+    assert_opened();
+    assert_int_equal(ph__image_identify(image, &identity, &error), PH_OK);
+    return identity;
+}
+
+static bool is_same(const struct ph__image_identity *a, const struct ph__image_identity *b) {
+    return a->is_build_id == b->is_build_id && a->size == b->size &&
+           memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+static void an_image_is_told_by_its_build_id(void **state) {
+    const Elf64_Nhdr note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID};
+    uint8_t *bytes = program.bytes + PROGRAM_BLANK_OFFSET;
+
+    (void)state;
+    memcpy(bytes, &note, sizeof note);
+    memcpy(bytes + sizeof note, "GNU", 4);
+    memset(bytes + sizeof note + 4, 0xb1, 20);
+    program_set_segment(&program, PROGRAM_SPARE, PT_NOTE, PF_R, PROGRAM_BLANK_OFFSET, 36, 36);
+    struct ph__image_identity identity = identify();
+    assert_true(identity.is_build_id);
+    assert_int_equal(identity.size, 20);
+    for (size_t i = 0; i < sizeof identity.bytes; i++)
+        assert_int_equal(identity.bytes[i], i < 20 ? 0xb1 : 0);
+}
+
+static void an_image_without_a_build_id_is_told_by_what_is_loaded(void **state) {
+    (void)state;
+    const struct ph__image_identity before = identify();
+    assert_false(before.is_build_id);
+    assert_int_equal(before.size, 32);
+
+    /* What is not loaded does not count. */
+    program.bytes[PROGRAM_BLANK_OFFSET]++;
+    struct ph__image_identity after = identify();
+    assert_true(is_same(&before, &after));
+
+    program.bytes[PROGRAM_DATA_OFFSET + 5]++;
+    after = identify();
+    assert_false(is_same(&before, &after));
+    program.bytes[PROGRAM_DATA_OFFSET + 5]--;
+    /* The same bytes, with another protection and at another size. */
+    program_segment(&program, PROGRAM_RODATA)->p_flags |= PF_W;
+    after = identify();
+    assert_false(is_same(&before, &after));
+    program_segment(&program, PROGRAM_RODATA)->p_flags &= ~(unsigned)PF_W;
+    program_segment(&program, PROGRAM_DATA)->p_memsz += 0x2000;
+    after = identify();
+    assert_false(is_same(&before, &after));
+}
+
 static void a_path_that_is_no_file_is_refused(void **state) {
     (void)state;
     snprintf(path, sizeof path, "%s/nothing", folder);
@@ -936,6 +991,8 @@ int main(void) {
         TEST(a_file_is_opened_as_its_bytes_are),
         TEST(a_file_read_in_pieces_is_the_same),
         TEST(a_file_that_shrinks_while_it_is_read_is_a_shorter_file),
+        TEST(an_image_is_told_by_its_build_id),
+        TEST(an_image_without_a_build_id_is_told_by_what_is_loaded),
         TEST(a_path_that_is_no_file_is_refused),
         TEST(an_empty_file_is_refused),
         TEST(a_file_beyond_a_gibibyte_is_refused),
