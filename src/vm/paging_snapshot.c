@@ -29,6 +29,14 @@ static bool slot_gva(const struct ph__layout *layout, uint64_t slot, uint64_t *g
     return false;
 }
 
+static uint64_t slot_count(const struct ph__layout *layout) {
+    uint64_t slots = 0, gva;
+
+    while (slot_gva(layout, slots, &gva))
+        slots++;
+    return slots;
+}
+
 /* The entry of the page directory for (gva), NULL where nothing is mapped. */
 static uint64_t *directory_entry(const struct ph__memory *memory, uint64_t gva) {
     uint64_t table = ph__paging_root(memory).value;
@@ -123,11 +131,10 @@ static ph_status split_plan(struct ph__memory *memory, const struct ph__protecti
 
 ph_status ph__protections_plan(struct ph__memory *memory, struct ph__protections_plan *plan, uint32_t *count,
                                ph_error *error) {
-    uint64_t slots = 0, gva;
+    const uint64_t slots = slot_count(&memory->layout);
+    uint64_t gva;
 
     *count = 0;
-    while (slot_gva(&memory->layout, slots, &gva))
-        slots++;
     for (; slot_gva(&memory->layout, plan->slot, &gva); plan->slot++) {
         uint64_t saved = plan->saved->entries[plan->slot];
         const bool saved_split = (saved & PH__PTE_PRESENT) && !(saved & PH__PTE_LARGE);

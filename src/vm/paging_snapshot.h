@@ -20,6 +20,28 @@ struct ph__protections {
 ph_status ph__protections_save(const struct ph__memory *memory, struct ph__protections *saved,
                                ph_error *error);
 
+/* A run of pages of the image that are mapped from the start. */
+struct ph__protections_range {
+    uint64_t gva, size;
+};
+
+/* What protections of a file are held against. */
+struct ph__protections_rules {
+    const struct ph__protections_range *ranges; /* NULL: the image is not known */
+    size_t range_count;
+    bool allow_wx; /* pages that are writable and executable */
+};
+
+/* How many entries there can be at the most in a sandbox with (layout). */
+uint64_t ph__protections_count_max(const struct ph__layout *layout);
+
+/* Whether a guest with (layout) could have come to the protections in (untrusted), which may be anything:
+ * every entry translates to the page that a new sandbox has there, for ring 3, or is absent, and none is
+ * writable and executable unless (rules) allow it. Then ph__protections_plan may have them. NULL, or what is
+ * wrong with them: a constant. */
+const char *ph__protections_check(const struct ph__layout *layout, const struct ph__protections *untrusted,
+                                  const struct ph__protections_rules *rules);
+
 /* Putting protections back: where it has come to. */
 struct ph__protections_plan {
     const struct ph__protections *saved; /* of a sandbox with the same layout and image */
