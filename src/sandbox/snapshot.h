@@ -19,9 +19,9 @@
 
 /* A snapshot that was taken of a sandbox on another one shares the larger part of that one's pages (its
  * base), and has the rest in a store of its own (its delta). One from a file has the pages of the system
- * region in a memfd, since the host looks at them through the sandbox's memory: read when it is loaded, and
- * those of them that ring 3 cannot write compared with what ph__boot_write makes of this library's own
- * monitor. The rest is in the file. */
+ * region in a memfd, since the host looks at them through the sandbox's memory: those that ring 3 can write
+ * as they were read when it was loaded, and the constant ones of this library's own monitor, which no file
+ * brings. The rest is in the file. */
 #define PH__STORES 2u
 
 /* Each costs a new sandbox a page. */

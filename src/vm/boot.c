@@ -5,6 +5,7 @@
  */
 #include "vm/boot.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "abi/doorbell.h"
@@ -86,4 +87,26 @@ void ph__boot_write(struct ph__memory *memory) {
     write_gdt(tables + PH__GDT_OFFSET);
     write_idt(tables + PH__IDT_OFFSET);
     write_tss(tables + PH__TSS_OFFSET);
+}
+
+bool ph__boot_is_constant(uint64_t gpa) {
+    return gpa == PH__TABLES_GPA || gpa - PH__MONITOR_GPA < ph__monitor()->data;
+}
+
+static uint8_t monitor_digest[PH__SHA256_SIZE];
+
+static void make_digest(void) {
+    struct ph__sha256 hash;
+
+    ph__sha256_begin(&hash);
+    ph__sha256_add(&hash, ph__monitor_blob, ph__monitor()->data_end);
+    ph__sha256_end(&hash, monitor_digest);
+}
+
+/* The monitor is a constant: it is read once. */
+void ph__boot_digest(uint8_t digest[PH__SHA256_SIZE]) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_digest);
+    memcpy(digest, monitor_digest, sizeof monitor_digest);
 }
