@@ -25,8 +25,8 @@ typedef struct ph_snapshot ph_snapshot;
 /**
  * Takes a snapshot of (sandbox), which must be ready and stays so. (*snapshot) is the caller's, to be closed
  * with ph_snapshot_close; it holds the image. Costs a copy of the pages that the guest has written so far.
- * Returns PH_E_MEMORY or PH_E_SYSTEM, after which the sandbox is ready as before, or a status of the
- * sandbox's state, as ph_call.
+ * Returns PH_E_MEMORY or PH_E_SYSTEM, or PH_E_FILE when the sandbox lies on a snapshot's file that has lost
+ * pages, after which the sandbox is ready as before; or a status of the sandbox's state, as ph_call.
  */
 PH_API ph_status ph_snapshot_take(ph_sandbox *sandbox, ph_snapshot **snapshot);
 
@@ -40,7 +40,8 @@ PH_API ph_status ph_snapshot_take(ph_sandbox *sandbox, ph_snapshot **snapshot);
  * Returns PH_E_SNAPSHOT when (snapshot) is of another image, another layout of memory (the config's memory,
  * stack, max_message and trace_ring, and whether it is traced) or other processor features, which the error
  * names, PH_E_BROKEN, PH_E_BUSY or PH_E_FORKED: nothing has happened then. PH_E_SYSTEM and PH_E_MEMORY leave
- * the sandbox broken.
+ * the sandbox broken. PH_E_FILE, when (snapshot)'s file cannot be read or has lost pages, leaves it poisoned:
+ * it can be restored to another snapshot.
  */
 PH_API ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot);
 

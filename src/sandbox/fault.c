@@ -11,7 +11,7 @@
 #include "abi/table.h"
 #include "base/error.h"
 #include "sandbox/instruction.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/snapshot.h"
 #include "vm/boot.h"
 
 enum {
@@ -286,6 +286,8 @@ static ph_status refused_by_host(ph_sandbox *sandbox, const struct ph__exit *exi
     const struct place place = place_of(&sandbox->error);
     if (path)
         snprintf(text, sizeof text, "read behind the end of %s, which has become shorter on the host,", path);
+    else if (sandbox->restore && sandbox->restore->mapped && ph__snapshot_is_cut(sandbox->restore->mapped))
+        snprintf(text, sizeof text, "use of a page that the snapshot's file, now shorter, has lost,");
     else
         snprintf(text, sizeof text, "write to memory that only the host may write");
     return report(sandbox, PH_E_PAGE_FAULT, exit, text, &place);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/layout.h"
@@ -84,6 +85,17 @@ ph_status ph__page_store_seal(struct ph__page_store *store, ph_error *error) {
     return PH_OK;
 }
 
+ph_status ph__page_store_lost(ph_error *error) {
+    return ph__error_set(error, PH_E_FILE, "the snapshot's file has become shorter since it was loaded");
+}
+
+bool ph__page_store_is_cut(const struct ph__page_store *store) {
+    struct stat information;
+
+    return store->is_file && fstat(store->file, &information) == 0 &&
+           (uint64_t)information.st_size < store->start + store->count * PH__PAGE_SIZE;
+}
+
 ph_status ph__page_store_read(const struct ph__page_store *store, uint64_t index, uint8_t *page,
                               ph_error *error) {
     size_t done = 0;
@@ -97,8 +109,7 @@ ph_status ph__page_store_read(const struct ph__page_store *store, uint64_t index
             return ph__error_set_system(error, store->is_file ? PH_E_FILE : PH_E_SYSTEM, errno,
                                         "reading a snapshot's pages");
         if (got == 0)
-            return ph__error_set(error, PH_E_FILE,
-                                 "the snapshot's file has become shorter since it was loaded");
+            return ph__page_store_lost(error);
         done += (size_t)got;
     }
     return PH_OK;

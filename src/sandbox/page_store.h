@@ -43,6 +43,12 @@ ph_status ph__page_store_seal(struct ph__page_store *store, ph_error *error);
 ph_status ph__page_store_read(const struct ph__page_store *store, uint64_t index, uint8_t *page,
                               ph_error *error);
 
+/* Sets (error) to what is to be said of pages that a file has lost. Returns PH_E_FILE. */
+ph_status ph__page_store_lost(ph_error *error);
+
+/* Whether (store) is a file that has lost some of its pages. */
+bool ph__page_store_is_cut(const struct ph__page_store *store);
+
 struct ph__page_store *ph__page_store_retain(struct ph__page_store *store);
 
 /* (store) may be NULL. */

@@ -79,6 +79,7 @@ struct walk {
     bool greedy;                /* the call has written far more than is usual */
     uint64_t drop, drop_count;  /* a run of pages to give back */
     uint8_t buffer[PH__PAGE_SIZE];
+    uint8_t now[PH__PAGE_SIZE];
 };
 
 /* The first page at or behind the positions; false at the end. What nobody has written on the very snapshot
@@ -188,6 +189,18 @@ static bool is_kept(struct walk *walk, uint64_t number, bool unused) {
     return walk->warm++ < WARM_MAX && (!unused || walk->unused++ < UNUSED_MAX);
 }
 
+/* What is at (page) now. Where the sandbox lies on a file it is a copy: a page that the file has lost
+ * meanwhile is gone, and what was written on it too. NULL then. */
+static const uint8_t *page_now(struct walk *walk, const uint8_t *bytes) {
+    const struct ph__memory *memory = &walk->sandbox->memory;
+
+    if (!memory->in_file)
+        return bytes;
+    return ph__memory_copy(memory, walk->now, bytes, PH__PAGE_SIZE) ? walk->now : NULL;
+}
+
+static const uint8_t zeroes[PH__PAGE_SIZE];
+
 /* Makes (page) what it shall be. */
 static ph_status page_restore(struct walk *walk, const struct page *page) {
     ph_sandbox *sandbox = walk->sandbox;
@@ -200,15 +213,16 @@ static ph_status page_restore(struct walk *walk, const struct page *page) {
 
     if (status != PH_OK)
         return status;
-    bool unused = content ? memcmp(bytes, content, PH__PAGE_SIZE) == 0 : is_zero(bytes);
+    const uint8_t *now = page_now(walk, bytes);
+    if (!now)
+        return ph__page_store_lost(&sandbox->error);
+    bool unused = content ? memcmp(now, content, PH__PAGE_SIZE) == 0 : is_zero(now);
     if (droppable && !is_kept(walk, page->number, unused))
         return drop(walk, page->number);
     if (unused)
         return PH_OK;
-    if (content)
-        memcpy(bytes, content, PH__PAGE_SIZE);
-    else
-        memset(bytes, 0, PH__PAGE_SIZE);
+    if (!ph__memory_store(&sandbox->memory, bytes, content ? content : zeroes, PH__PAGE_SIZE))
+        return ph__page_store_lost(&sandbox->error);
     sandbox->pages_copied += page->wanted != NOT_WANTED;
     return PH_OK;
 }

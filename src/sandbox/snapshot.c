@@ -110,6 +110,7 @@ struct taking {
     const ph_snapshot *below; /* what the sandbox lies on, or NULL */
     unsigned base;            /* which of its stores becomes the base */
     size_t places;            /* allocated */
+    uint8_t own[PH__PAGE_SIZE];
     ph_error *error;
 };
 
@@ -210,10 +211,19 @@ static ph_status page_share(struct taking *taking, size_t i, const uint8_t *own)
     return PH_OK;
 }
 
-/* Takes (page), which the sandbox has written and no snapshot below holds. */
-static ph_status page_take(struct taking *taking, uint64_t page) {
-    const uint8_t *bytes = taking->sandbox->memory.base + page * PH__PAGE_SIZE;
+/* The bytes of (page), which the sandbox has written. If it lies on a file they are a copy: of a page that
+ * the file has lost the kernel takes what was written on it, too. NULL when it has. */
+static const uint8_t *own_bytes(struct taking *taking, uint64_t page) {
+    const struct ph__memory *memory = &taking->sandbox->memory;
+    const uint8_t *bytes = memory->base + page * PH__PAGE_SIZE;
 
+    if (!memory->in_file)
+        return bytes;
+    return ph__memory_copy(memory, taking->own, bytes, PH__PAGE_SIZE) ? taking->own : NULL;
+}
+
+/* Takes (page), which the sandbox has written, as (bytes), and no snapshot below holds. */
+static ph_status page_take(struct taking *taking, uint64_t page, const uint8_t *bytes) {
     if (is_io(page) ||
         (ph__content_is_zero(bytes, PH__PAGE_SIZE) && !is_image_content(taking->sandbox, page)))
         return PH_OK;
@@ -232,11 +242,13 @@ static ph_status take_pages(struct taking *taking) {
     while (status == PH_OK && (i < own->count || j < below->count)) {
         uint64_t mine = i < own->count ? own->pages[i] : UINT64_MAX;
         uint64_t theirs = j < below->count ? below->pages[j] : UINT64_MAX;
-        if (theirs <= mine)
-            status = page_share(taking, j,
-                                mine == theirs ? taking->sandbox->memory.base + mine * PH__PAGE_SIZE : NULL);
+        const uint8_t *bytes = mine <= theirs ? own_bytes(taking, mine) : NULL;
+        if (mine <= theirs && !bytes)
+            status = ph__page_store_lost(taking->error);
+        else if (theirs <= mine)
+            status = page_share(taking, j, bytes);
         else
-            status = page_take(taking, mine);
+            status = page_take(taking, mine, bytes);
         i += mine <= theirs;
         j += theirs <= mine;
     }
@@ -367,6 +379,13 @@ const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t 
 bool ph__snapshot_in_file(const ph_snapshot *snapshot) {
     for (unsigned i = 0; i < PH__STORES; i++)
         if (snapshot->stores[i] && snapshot->stores[i]->is_file)
+            return true;
+    return false;
+}
+
+bool ph__snapshot_is_cut(const ph_snapshot *snapshot) {
+    for (unsigned i = 0; i < PH__STORES; i++)
+        if (snapshot->stores[i] && ph__page_store_is_cut(snapshot->stores[i]))
             return true;
     return false;
 }

@@ -98,6 +98,9 @@ const uint8_t *ph__snapshot_page(const ph_snapshot *snapshot, size_t i, uint8_t 
 /* Whether its pages are in a file that can become shorter. */
 bool ph__snapshot_in_file(const ph_snapshot *snapshot);
 
+/* Whether that has happened. */
+bool ph__snapshot_is_cut(const ph_snapshot *snapshot);
+
 /* Makes (sandbox)->restore unless it is there. PH_E_MEMORY. */
 ph_status ph__restore_open(ph_sandbox *sandbox, ph_error *error);
 

@@ -240,6 +240,15 @@ bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
+bool ph__memory_store(const struct ph__memory *memory, void *to, const void *from, size_t size) {
+    if (!memory->in_file) {
+        memcpy(to, from, size);
+        return true;
+    }
+    const struct iovec local = {(void *)from, size}, remote = {to, size};
+    return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {
     if (!forked && memory->base)
         munmap(memory->base, range_size(&memory->layout));

@@ -108,6 +108,9 @@ bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapp
  * lost them. */
 bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from, size_t size);
 
+/* The other way round: copies (size) bytes to (to), in guest memory. */
+bool ph__memory_store(const struct ph__memory *memory, void *to, const void *from, size_t size);
+
 /* Maps (size) bytes of the open (file), read-only and shared with everybody who maps it, at (offset) of the
  * file window. False, with errno set, when the kernel does not. */
 bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint64_t size, int file);
