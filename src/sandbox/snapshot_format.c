@@ -147,6 +147,7 @@ ph_status ph__snapshot_head_decode(const uint8_t *untrusted_bytes, size_t size, 
                                    struct ph__snapshot_head *untrusted_head, ph_error *error) {
     struct cursor cursor = {.from = untrusted_bytes};
 
+    *untrusted_head = (struct ph__snapshot_head){0};
     if (size < sizeof magic || memcmp(untrusted_bytes, magic, sizeof magic) != 0)
         return ph__error_set(error, PH_E_SNAPSHOT, "this is no file of a snapshot");
     if (size < PH__SNAPSHOT_HEAD_SIZE)

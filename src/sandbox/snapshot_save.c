@@ -195,7 +195,9 @@ static ph_status target_check(const struct saving *saving) {
     struct stat information;
     ph_status status = PH_OK;
 
-    if (stat(saving->path, &information) == 0 && !S_ISREG(information.st_mode))
+    if (stat(saving->path, &information) != 0)
+        return errno == ENOENT ? PH_OK : file_failed(saving);
+    if (!S_ISREG(information.st_mode))
         status = ph__error_set(saving->error, PH_E_FILE, "there is something that is not a regular file");
     return status == PH_OK ? PH_OK : ph__snapshot_file_name(saving->path, saving->error);
 }
