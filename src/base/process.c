@@ -11,12 +11,11 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "abi/hot.h"
 #include "base/error.h"
+#include "base/system.h"
 
 static _Atomic(_Atomic uint64_t *) page;
 static uint64_t
@@ -36,12 +35,12 @@ ph_status ph__process_init(ph_error *error) {
     pthread_mutex_lock(&lock);
     _Atomic uint64_t *id = atomic_load(&page);
     if (!id) {
-        void *fresh = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (fresh == MAP_FAILED || madvise(fresh, 4096, MADV_WIPEONFORK) != 0) {
+        void *fresh = ph__system.mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (fresh == MAP_FAILED || ph__system.madvise(fresh, 4096, MADV_WIPEONFORK) != 0) {
             status = ph__error_set_system(error, PH_E_SYSTEM, errno,
                                           "a page that notices fork() could not be made");
             if (fresh != MAP_FAILED)
-                munmap(fresh, 4096);
+                ph__system.munmap(fresh, 4096);
             goto unlock;
         }
         id = fresh;
@@ -61,7 +60,7 @@ PH__HOT pid_t ph__process_thread(void) {
 
     if (known.process != ph__process_id() || known.thread == 0) {
         known.process = ph__process_id();
-        known.thread = (pid_t)syscall(SYS_gettid);
+        known.thread = ph__system.gettid();
     }
     return known.thread;
 }
@@ -78,7 +77,7 @@ PH__HOT uint64_t ph__process_thread_number(void) {
 static bool thread_faults(uint64_t *faults) {
     struct rusage usage;
 
-    if (getrusage(RUSAGE_THREAD, &usage) != 0)
+    if (ph__system.getrusage(RUSAGE_THREAD, &usage) != 0)
         return false;
     *faults = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
     return true;
@@ -89,14 +88,15 @@ static bool thread_faults(uint64_t *faults) {
 static bool counts_faults(void) {
     uint64_t before = 0, after = 0;
     char byte = 1;
-    void *fresh = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *fresh = ph__system.mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const struct iovec local = {&byte, 1}, remote = {fresh, 1};
 
     if (fresh == MAP_FAILED)
         return false;
-    bool counted = thread_faults(&before) && process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == 1 &&
+    bool counted = thread_faults(&before) &&
+                   ph__system.process_vm_writev(ph__system.getpid(), &local, 1, &remote, 1, 0) == 1 &&
                    thread_faults(&after) && after > before;
-    munmap(fresh, 4096);
+    ph__system.munmap(fresh, 4096);
     return counted;
 }
 

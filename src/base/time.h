@@ -8,11 +8,14 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/system.h"
+
 #define PH__SECOND_NS 1000000000ull
 
 static inline uint64_t ph__time_ns(clockid_t clock) {
     struct timespec now;
-    clock_gettime(clock, &now);
+
+    ph__system.clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * PH__SECOND_NS + (uint64_t)now.tv_nsec;
 }
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "export/file_sink.h"
 
 #define SPANS_DEFAULT 65536u
@@ -351,7 +351,7 @@ bool ph__text_wants_colour(ph_colour colour, int fd) {
 
     if (colour != PH_COLOUR_AUTO)
         return colour == PH_COLOUR_ALWAYS;
-    return (!no_colour || !*no_colour) && fd >= 0 && isatty(fd);
+    return (!no_colour || !*no_colour) && fd >= 0 && ph__system.isatty(fd);
 }
 
 ph_status ph_text_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {

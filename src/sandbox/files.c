@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 static uint64_t round_up(uint64_t size, uint64_t unit) {
     return (size + unit - 1) / unit * unit;
@@ -68,8 +68,8 @@ static ph_status open_host_file(const char *path, struct ph__file *file, ph_erro
     struct stat information;
 
     /* O_NONBLOCK: a pipe that nobody writes to must not hold the caller up before it is seen to be one. */
-    file->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file->file < 0 || fstat(file->file, &information) != 0)
+    file->file = ph__system.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file->file < 0 || ph__system.fstat(file->file, &information) != 0)
         return ph__error_set_system(error, PH_E_FILE, errno, "%s", path);
     if (!S_ISREG(information.st_mode))
         return ph__error_set(error, PH_E_FILE, "%s: only a regular file can be mapped into a guest", path);
@@ -83,7 +83,7 @@ static bool write_all(int file, const uint8_t *bytes, size_t size) {
     off_t offset = 0;
 
     while (size > 0) {
-        ssize_t written = pwrite(file, bytes, size, offset);
+        ssize_t written = ph__system.pwrite(file, bytes, size, offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
@@ -99,9 +99,10 @@ static ph_status keep_bytes(ph_bytes bytes, struct ph__file *file, ph_error *err
     if (bytes.size && !bytes.data)
         return ph__error_set(error, PH_E_ARGUMENT, "%s has a size and no data", file->entry.path);
     file->entry.size = bytes.size;
-    file->file = memfd_create("pinhole-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    file->file = ph__system.memfd_create("pinhole-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file->file < 0 || !write_all(file->file, bytes.data, bytes.size) ||
-        fcntl(file->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
+        ph__system.fcntl(file->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) !=
+            0)
         return ph__error_set_system(error, errno == ENOMEM || errno == ENOSPC ? PH_E_MEMORY : PH_E_SYSTEM,
                                     errno, "keeping the bytes of %s failed", file->entry.path);
     return PH_OK;
@@ -158,7 +159,7 @@ ph_status ph__files_map(const struct ph__files *files, const struct ph__memory *
     for (size_t i = 0; i < files->count; i++)
         table->entries[i] = files->list[i].entry;
     /* Now read-only, like the zeros behind the end of each file. */
-    if (mprotect(table, window->size, PROT_READ) != 0)
+    if (ph__system.mprotect(table, window->size, PROT_READ) != 0)
         return ph__error_set_system(error, errno == ENOMEM ? PH_E_MEMORY : PH_E_SYSTEM, errno,
                                     "protecting the file window failed");
     for (size_t i = 0; i < files->count; i++) {
@@ -174,7 +175,7 @@ ph_status ph__files_map(const struct ph__files *files, const struct ph__memory *
 const char *ph__files_shrunk(const struct ph__files *files) {
     for (size_t i = 0; i < files->count; i++) {
         struct stat information;
-        if (fstat(files->list[i].file, &information) == 0 &&
+        if (ph__system.fstat(files->list[i].file, &information) == 0 &&
             (uint64_t)information.st_size < files->list[i].entry.size)
             return files->list[i].entry.path;
     }
@@ -184,7 +185,7 @@ const char *ph__files_shrunk(const struct ph__files *files) {
 void ph__files_close(struct ph__files *files) {
     for (size_t i = 0; i < files->count; i++)
         if (files->list[i].file >= 0)
-            close(files->list[i].file);
+            ph__system.close(files->list[i].file);
     free(files->list);
     *files = (struct ph__files){0};
 }

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "sandbox/image_parts.h"
 
 /* The largest file that is read: an image has to fit into a sandbox's memory, and the host's, as a whole. */
@@ -44,7 +44,7 @@ ph_status ph__image_refuse(const ph_image *image, ph_error *error, const char *f
 
 static void image_destroy(ph_image *image) {
     if (image->content >= 0)
-        close(image->content);
+        ph__system.close(image->content);
     free(image->symbol_names);
     free(image->symbols);
     free(image->site_texts);
@@ -131,7 +131,7 @@ static ssize_t read_all(int fd, uint8_t *bytes, size_t size) {
     size_t taken = 0;
 
     while (taken < size) {
-        ssize_t got = read(fd, bytes + taken, size - taken);
+        ssize_t got = ph__system.read(fd, bytes + taken, size - taken);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -157,10 +157,10 @@ ph_status ph_image_open(const char *path, uint32_t flags, ph_image **image, ph_e
         return ph__error_set(error, PH_E_ARGUMENT, "there is no path");
 
     /* O_NONBLOCK: a pipe that nobody writes to must not hold the caller up before it is seen to be one. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    fd = ph__system.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return ph__error_set_system(error, PH_E_FILE, errno, "%s", path);
-    if (fstat(fd, &information) != 0) {
+    if (ph__system.fstat(fd, &information) != 0) {
         status = ph__error_set_system(error, PH_E_FILE, errno, "%s", path);
         goto close_file;
     }
@@ -189,7 +189,7 @@ ph_status ph_image_open(const char *path, uint32_t flags, ph_image **image, ph_e
 free_bytes:
     free(bytes);
 close_file:
-    close(fd);
+    ph__system.close(fd);
     return status;
 }
 

@@ -10,10 +10,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "abi/layout.h"
 #include "base/error.h"
+#include "base/system.h"
 
 /* Linux 6.3; older C libraries do not name it. */
 #ifndef MFD_NOEXEC_SEAL
@@ -58,7 +58,7 @@ static void trim(const uint8_t *content, uint64_t *start, uint64_t *end) {
 
 int ph__content_write(int file, const uint8_t *bytes, uint64_t size, uint64_t offset) {
     while (size > 0) {
-        ssize_t written = pwrite(file, bytes, size, (off_t)offset);
+        ssize_t written = ph__system.pwrite(file, bytes, size, (off_t)offset);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
@@ -72,10 +72,10 @@ int ph__content_write(int file, const uint8_t *bytes, uint64_t size, uint64_t of
 
 /* Nothing in it is ever run by the host: on kernels that know how, say so. */
 int ph__content_create(const char *name) {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    int fd = ph__system.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
     if (fd < 0 && errno == EINVAL)
-        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        fd = ph__system.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return fd;
 }
 
@@ -116,10 +116,11 @@ ph_status ph__image_fill_content(ph_image *image, const uint8_t *bytes, const st
         position += extent.size;
         image->extents[image->extent_count++] = extent;
     }
-    if (ftruncate(image->content, (off_t)position) != 0)
+    if (ph__system.ftruncate(image->content, (off_t)position) != 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "sizing the image's memory");
     /* All sandboxes of the image share these pages, so not even this process may change them from here on. */
-    if (fcntl(image->content, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+    if (ph__system.fcntl(image->content, F_ADD_SEALS,
+                         F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "sealing the image's memory");
     return PH_OK;
 }

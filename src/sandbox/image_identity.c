@@ -8,11 +8,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "abi/layout.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/system.h"
 
 _Static_assert(PH__SHA256_SIZE <= PH__BUILD_ID_MAX, "a digest takes the place of a build-id");
 
@@ -46,7 +46,7 @@ static ph_status add_content(struct ph__sha256 *hash, const ph_image *image, ph_
     off_t offset = 0;
 
     for (;;) {
-        ssize_t got = pread(image->content, bytes, sizeof bytes, offset);
+        ssize_t got = ph__system.pread(image->content, bytes, sizeof bytes, offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "abi/layout.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "sandbox/image.h"
 
 static struct ph__page_store *store_new(int file, ph_error *error) {
@@ -50,7 +50,7 @@ ph_status ph__page_store_open(int file, uint64_t start, uint64_t count, struct p
     struct ph__page_store *store = store_new(file, error);
 
     if (!store) {
-        close(file);
+        ph__system.close(file);
         return PH_E_MEMORY;
     }
     store->start = start;
@@ -72,15 +72,16 @@ ph_status ph__page_store_add(struct ph__page_store *store, const uint8_t *bytes,
 ph_status ph__page_store_seal(struct ph__page_store *store, ph_error *error) {
     const uint64_t size = store->count * PH__PAGE_SIZE;
 
-    if (fcntl(store->file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+    if (ph__system.fcntl(store->file, F_ADD_SEALS,
+                         F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "sealing the snapshot's memory");
     if (size == 0)
         return PH_OK;
-    void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, store->file, 0);
+    void *bytes = ph__system.mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, store->file, 0);
     if (bytes == MAP_FAILED)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "mapping the snapshot's memory");
     store->bytes = bytes;
-    if (madvise(bytes, size, MADV_DONTFORK) != 0)
+    if (ph__system.madvise(bytes, size, MADV_DONTFORK) != 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "keeping a snapshot from children");
     return PH_OK;
 }
@@ -92,7 +93,7 @@ ph_status ph__page_store_lost(ph_error *error) {
 bool ph__page_store_is_cut(const struct ph__page_store *store) {
     struct stat information;
 
-    return store->is_file && fstat(store->file, &information) == 0 &&
+    return store->is_file && ph__system.fstat(store->file, &information) == 0 &&
            (uint64_t)information.st_size < store->start + store->count * PH__PAGE_SIZE;
 }
 
@@ -101,8 +102,8 @@ ph_status ph__page_store_read(const struct ph__page_store *store, uint64_t index
     size_t done = 0;
 
     while (done < PH__PAGE_SIZE) {
-        ssize_t got = pread(store->file, page + done, PH__PAGE_SIZE - done,
-                            (off_t)(store->start + index * PH__PAGE_SIZE + done));
+        ssize_t got = ph__system.pread(store->file, page + done, PH__PAGE_SIZE - done,
+                                       (off_t)(store->start + index * PH__PAGE_SIZE + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -126,8 +127,8 @@ void ph__page_store_release(struct ph__page_store *store) {
         return;
     /* In a child, the kernel has taken the mapping away. */
     if (store->bytes && store->owner == ph__process_id())
-        munmap((void *)store->bytes, store->count * PH__PAGE_SIZE);
+        ph__system.munmap((void *)store->bytes, store->count * PH__PAGE_SIZE);
     if (store->file >= 0)
-        close(store->file);
+        ph__system.close(store->file);
     free(store);
 }

@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 
 /* Linux 6.7 (include/uapi/linux/fs.h); older headers do not have it. */
 struct scan_region {
@@ -55,11 +55,11 @@ static ph_status pagemap_open(int *result, ph_error *error) {
 
     pthread_mutex_lock(&lock);
     if (file >= 0 && owner != ph__process_id()) {
-        close(file);
+        ph__system.close(file);
         file = -1;
     }
     if (file < 0) {
-        file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        file = ph__system.open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
         owner = ph__process_id();
         if (file < 0)
             status = ph__error_set_system(error, PH_E_SYSTEM, errno, "opening /proc/self/pagemap failed");
@@ -91,7 +91,7 @@ static ph_status read_words(int file, const struct ph__memory *memory, struct ph
 
     for (uint64_t done = 0; done < count;) {
         uint64_t step = count - done < 512 ? count - done : 512;
-        ssize_t got = pread(file, words, step * 8, (off_t)((first + done) * 8));
+        ssize_t got = ph__system.pread(file, words, step * 8, (off_t)((first + done) * 8));
         if (got <= 0)
             return ph__error_set_system(error, PH_E_SYSTEM, errno, "reading /proc/self/pagemap failed");
         for (uint64_t i = 0; i < (uint64_t)got / 8; i++) {
@@ -129,7 +129,7 @@ ph_status ph__private_pages_scan(const struct ph__memory *memory, bool plain, st
         return opened;
     list->count = 0;
     while (!plain && argument.start < argument.end) {
-        int count = ioctl(file, SCAN_IOCTL, &argument);
+        int count = ph__system.ioctl(file, SCAN_IOCTL, &argument);
         if (count < 0 && (errno == ENOTTY || errno == EINVAL)) {
             plain = true;
             list->count = 0;

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 
 /* Pages that stay the sandbox's own though what lies below them is as good. Each costs the next restore a
@@ -125,8 +125,8 @@ static ph_status drop_run(struct walk *walk) {
 
     if (walk->drop_count)
         walk->sandbox->restore->watched = false;
-    if (walk->drop_count &&
-        madvise(base + walk->drop * PH__PAGE_SIZE, walk->drop_count * PH__PAGE_SIZE, MADV_DONTNEED) != 0)
+    if (walk->drop_count && ph__system.madvise(base + walk->drop * PH__PAGE_SIZE,
+                                               walk->drop_count * PH__PAGE_SIZE, MADV_DONTNEED) != 0)
         return ph__error_set_system(&walk->sandbox->error, PH_E_SYSTEM, errno, "giving pages back failed");
     walk->drop_count = 0;
     return PH_OK;
@@ -152,8 +152,8 @@ static bool image_read(ph_sandbox *sandbox, uint64_t number, uint8_t *bytes, ph_
         const struct ph__image_extent *extent = &image->extents[i];
         if (gva < extent->gva || gva - extent->gva >= extent->size)
             continue;
-        ssize_t got =
-            pread(image->content, bytes, PH__PAGE_SIZE, (off_t)(extent->file_offset + (gva - extent->gva)));
+        ssize_t got = ph__system.pread(image->content, bytes, PH__PAGE_SIZE,
+                                       (off_t)(extent->file_offset + (gva - extent->gva)));
         if (got < 0)
             *status = ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno,
                                            "reading the image's memory failed");

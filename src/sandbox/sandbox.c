@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "abi/table.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 #include "vm/boot.h"
 
@@ -395,10 +395,10 @@ ph_status ph_sandbox_pages(ph_sandbox *sandbox, uint64_t *pages) {
     if (atomic_exchange_explicit(&sandbox->busy, true, memory_order_acquire))
         return PH_E_BUSY;
     *pages = 0;
-    int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int file = ph__system.open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     for (uint64_t done = 0; done < count;) {
         uint64_t step = count - done < 512 ? count - done : 512;
-        ssize_t got = file < 0 ? -1 : pread(file, words, step * 8, (off_t)((first + done) * 8));
+        ssize_t got = file < 0 ? -1 : ph__system.pread(file, words, step * 8, (off_t)((first + done) * 8));
         if (got <= 0) {
             status = ph__error_set_system(&sandbox->error, PH_E_SYSTEM, errno,
                                           "reading /proc/self/pagemap failed");
@@ -409,7 +409,7 @@ ph_status ph_sandbox_pages(ph_sandbox *sandbox, uint64_t *pages) {
         done += (uint64_t)got / 8;
     }
     if (file >= 0)
-        close(file);
+        ph__system.close(file);
     ph__sandbox_release(sandbox);
     return status;
 }

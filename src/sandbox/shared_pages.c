@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "abi/trace.h"
 #include "base/error.h"
+#include "base/system.h"
 
 /* Bytes at the start of a box, or of the ring, that stay. */
 #define KEPT (4 * PH__PAGE_SIZE)
@@ -76,7 +76,7 @@ static bool sort(struct ph__shared_pages *pages, const struct ph__memory *memory
         }
         if (size > end - distance)
             size = end - distance;
-        if (!kept && madvise(part->bytes + distance, size, MADV_REMOVE) != 0)
+        if (!kept && ph__system.madvise(part->bytes + distance, size, MADV_REMOVE) != 0)
             return false;
         distance += size;
     }
@@ -92,10 +92,10 @@ static ph_status look(struct ph__shared_pages *pages, const struct ph__memory *m
     for (int i = 0; i < 2; i++) {
         const uint64_t end = parts[i].start + parts[i].size;
         for (uint64_t at = parts[i].start; at < end;) {
-            off_t data = lseek(memory->shared, (off_t)at, SEEK_DATA);
+            off_t data = ph__system.lseek(memory->shared, (off_t)at, SEEK_DATA);
             if (data < 0 && errno == ENXIO)
                 break;
-            off_t hole = data < 0 ? data : lseek(memory->shared, data, SEEK_HOLE);
+            off_t hole = data < 0 ? data : ph__system.lseek(memory->shared, data, SEEK_HOLE);
             if (hole < 0)
                 return failed(error, "looking for shared pages failed");
             if ((uint64_t)data >= end)
@@ -112,14 +112,14 @@ ph_status ph__shared_pages_clear(struct ph__shared_pages *pages, const struct ph
                                  ph_error *error) {
     struct stat information;
 
-    if (fstat(memory->shared, &information) != 0)
+    if (ph__system.fstat(memory->shared, &information) != 0)
         return failed(error, "looking at shared pages failed");
     if (pages->blocks == 0 || (uint64_t)information.st_blocks != pages->blocks) {
         pages->blocks = 0;
         ph_status status = look(pages, memory, error);
         if (status != PH_OK)
             return status;
-        if (fstat(memory->shared, &information) != 0)
+        if (ph__system.fstat(memory->shared, &information) != 0)
             return failed(error, "looking at shared pages failed");
         pages->blocks = (uint64_t)information.st_blocks;
     }

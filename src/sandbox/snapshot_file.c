@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 /* Bytes of a path in a message, so that it leaves room for what is wrong. */
 #define SHOWN_PATH_MAX 160u
@@ -37,7 +37,7 @@ ssize_t ph__snapshot_read(int file, uint8_t *bytes, size_t size, uint64_t offset
     size_t done = 0;
 
     while (done < size) {
-        ssize_t got = pread(file, bytes + done, size - done, (off_t)(offset + done));
+        ssize_t got = ph__system.pread(file, bytes + done, size - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -57,8 +57,8 @@ static ph_status open_file(struct ph__snapshot_file *opened, ph_error *error) {
     struct stat information;
 
     /* O_NONBLOCK: a pipe that nobody writes to must not hold the caller up before it is seen to be one. */
-    opened->file = open(opened->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (opened->file < 0 || fstat(opened->file, &information) != 0)
+    opened->file = ph__system.open(opened->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (opened->file < 0 || ph__system.fstat(opened->file, &information) != 0)
         return ph__error_set_system(error, PH_E_FILE, errno, "%s", "");
     if (!S_ISREG(information.st_mode))
         return ph__error_set(error, PH_E_FILE, "only a regular file can be a snapshot's");
@@ -116,7 +116,7 @@ ph_status ph__snapshot_file_open(struct ph__snapshot_file *opened, const char *p
 
 void ph__snapshot_file_close(struct ph__snapshot_file *opened) {
     if (opened->file >= 0)
-        close(opened->file);
+        ph__system.close(opened->file);
     opened->file = -1;
     free(opened->words);
     opened->words = NULL;

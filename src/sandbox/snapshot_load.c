@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 #include "sandbox/snapshot_file.h"
 #include "vm/boot.h"
@@ -53,7 +53,8 @@ static ph_status page_keep(ph_snapshot *snapshot, uint64_t page, const uint8_t *
 /* The constant pages of the system region: they come before all that are in the file. */
 static ph_status boot_pages_keep(struct loading *loading) {
     struct ph__memory memory = {
-        .base = mmap(NULL, PH__BOOT_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+        .base =
+            ph__system.mmap(NULL, PH__BOOT_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
     };
     ph_status status = PH_OK;
 
@@ -63,7 +64,7 @@ static ph_status boot_pages_keep(struct loading *loading) {
     for (uint64_t gpa = 0; gpa < PH__BOOT_SIZE && status == PH_OK; gpa += PH__PAGE_SIZE)
         if (ph__boot_is_constant(gpa))
             status = page_keep(loading->snapshot, gpa / PH__PAGE_SIZE, memory.base + gpa, loading->error);
-    munmap(memory.base, PH__BOOT_SIZE);
+    ph__system.munmap(memory.base, PH__BOOT_SIZE);
     return status;
 }
 
@@ -192,7 +193,7 @@ static ph_status ask_system(const struct ph__kvm_system **system, ph_error *erro
     if (status != PH_OK)
         return status;
     status = ph__kvm_system(kvm, system, error);
-    close(kvm);
+    ph__system.close(kvm);
     return status;
 }
 

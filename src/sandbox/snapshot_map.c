@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 
 /* How many pages in a row, from position (first) on, lie in a row in one store too. */
@@ -29,16 +30,17 @@ static ph_status map_failed(ph_error *error) {
 /* Maps (size) bytes at (offset) of the host range anew. */
 static bool map(const ph_sandbox *sandbox, uint64_t offset, uint64_t size, int flags, int file,
                 uint64_t file_offset) {
-    return mmap(sandbox->memory.base + offset, size, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | flags, file, (off_t)file_offset) != MAP_FAILED;
+    return ph__system.mmap(sandbox->memory.base + offset, size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE | flags, file,
+                           (off_t)file_offset) != MAP_FAILED;
 }
 
 /* What every mapping of guest memory is: not for children, and in small pages (vm/memory.c). */
 static bool advise(const ph_sandbox *sandbox) {
     const uint64_t size = ph__memory_own(&sandbox->memory);
 
-    madvise(sandbox->memory.base, size, MADV_NOHUGEPAGE);
-    return madvise(sandbox->memory.base, size, MADV_DONTFORK) == 0;
+    ph__system.madvise(sandbox->memory.base, size, MADV_NOHUGEPAGE);
+    return ph__system.madvise(sandbox->memory.base, size, MADV_DONTFORK) == 0;
 }
 
 ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {

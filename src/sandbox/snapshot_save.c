@@ -12,11 +12,11 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "abi/control.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "base/time.h"
 #include "sandbox/snapshot.h"
 #include "sandbox/snapshot_file.h"
@@ -154,13 +154,13 @@ static ph_status content_write(struct saving *saving) {
 
     if (status == PH_OK)
         status = tables_fill(saving);
-    if (status == PH_OK && ftruncate(saving->file, (off_t)saving->head.file_size) != 0)
+    if (status == PH_OK && ph__system.ftruncate(saving->file, (off_t)saving->head.file_size) != 0)
         status = file_failed(saving);
     if (status == PH_OK)
         status = pages_write(saving);
     if (status == PH_OK)
         status = head_write(saving);
-    if (status == PH_OK && fsync(saving->file) != 0)
+    if (status == PH_OK && ph__system.fsync(saving->file) != 0)
         status = file_failed(saving);
     free(saving->tables);
     free(saving->words);
@@ -175,14 +175,15 @@ static int temporary_create(const char *folder, char **temporary) {
     uint64_t number;
     int file = -1;
 
-    *temporary = malloc(strlen(folder) + 32);
+    const size_t size = strlen(folder) + 32;
+    *temporary = malloc(size);
     if (!*temporary)
         return -1;
     for (int turn = 0; turn < 100; turn++) {
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
+        if (ph__system.getrandom(&number, sizeof number, 0) != sizeof number)
             break;
-        sprintf(*temporary, "%s.pinhole-%016llx", folder, (unsigned long long)number);
-        file = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+        snprintf(*temporary, size, "%s.pinhole-%016llx", folder, (unsigned long long)number);
+        file = ph__system.open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
         if (file >= 0 || errno != EEXIST)
             break;
     }
@@ -195,7 +196,7 @@ static ph_status target_check(const struct saving *saving) {
     struct stat information;
     ph_status status = PH_OK;
 
-    if (stat(saving->path, &information) != 0)
+    if (ph__system.stat(saving->path, &information) != 0)
         return errno == ENOENT ? PH_OK : file_failed(saving);
     if (!S_ISREG(information.st_mode))
         status = ph__error_set(saving->error, PH_E_FILE, "there is something that is not a regular file");
@@ -205,9 +206,9 @@ static ph_status target_check(const struct saving *saving) {
 /* Gives the file that is called (temporary) its name, for good: the folder, opened as (folder), is synced
  * too. Some file systems cannot do that, and say so. */
 static ph_status name_give(const struct saving *saving, const char *temporary, int folder) {
-    if (rename(temporary, saving->path) != 0)
+    if (ph__system.rename(temporary, saving->path) != 0)
         return file_failed(saving);
-    return fsync(folder) == 0 || errno == EINVAL ? PH_OK : file_failed(saving);
+    return ph__system.fsync(folder) == 0 || errno == EINVAL ? PH_OK : file_failed(saving);
 }
 
 /* The folders of (path), with the last slash, to be freed; NULL when there is no memory. */
@@ -225,7 +226,7 @@ static ph_status save(struct saving *saving) {
 
     if (status != PH_OK)
         goto free_names;
-    folder_file = open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder_file = ph__system.open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder_file < 0) {
         status = file_failed(saving);
         goto free_names;
@@ -237,14 +238,14 @@ static ph_status save(struct saving *saving) {
     }
     status = content_write(saving);
     /* The last writes to a file on a network may fail only here. */
-    if (close(saving->file) != 0 && status == PH_OK)
+    if (ph__system.close(saving->file) != 0 && status == PH_OK)
         status = file_failed(saving);
     if (status == PH_OK)
         status = name_give(saving, temporary, folder_file);
     if (status != PH_OK)
-        unlink(temporary);
+        ph__system.unlink(temporary);
 close_folder:
-    close(folder_file);
+    ph__system.close(folder_file);
 free_names:
     free(temporary);
     free(folder);

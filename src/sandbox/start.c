@@ -7,9 +7,9 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "sandbox/sandbox.h"
 #include "vm/boot.h"
 
@@ -37,7 +37,7 @@ void ph__control_write(ph_sandbox *sandbox) {
 }
 
 static ph_status fill_random(void *bytes, size_t size, ph_error *error) {
-    if (getrandom(bytes, size, 0) != (ssize_t)size)
+    if (ph__system.getrandom(bytes, size, 0) != (ssize_t)size)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "no random bytes from the kernel");
     return PH_OK;
 }

@@ -10,10 +10,10 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "sandbox/window.h"
 
@@ -94,14 +94,10 @@ static void *timer_main(void *argument) {
 static ph_status start_thread(struct timer *t, ph_error *error) {
     pthread_t thread;
     pthread_attr_t attributes;
-    sigset_t all, before;
 
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int number = pthread_create(&thread, &attributes, timer_main, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int number = ph__thread_start(&thread, &attributes, timer_main, t);
     pthread_attr_destroy(&attributes);
     if (number != 0)
         return ph__error_set_system(error, PH_E_SYSTEM, number, "the timer thread could not be started");

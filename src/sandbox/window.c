@@ -8,15 +8,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "abi/hot.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "base/time.h"
 #include "vm/vcpu.h"
 
@@ -38,14 +36,14 @@ static ph_status take_signal(int number, ph_error *error) {
     struct sigaction old;
 
     sigemptyset(&action.sa_mask);
-    if (sigaction(number, NULL, &old) != 0)
+    if (ph__system.sigaction(number, NULL, &old) != 0)
         return not_a_signal(number, error);
     bool ours = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == on_signal;
     bool is_free = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL;
     if (!ours && !is_free)
         return ph__error_set(error, PH_E_SIGNAL_TAKEN,
                              "signal %d already has a handler; choose another with interrupt_signal", number);
-    if (is_free && sigaction(number, &action, NULL) != 0)
+    if (is_free && ph__system.sigaction(number, &action, NULL) != 0)
         return not_a_signal(number, error);
     return PH_OK;
 }
@@ -75,7 +73,7 @@ void ph__window_destroy(struct ph__window *window) {
 static bool signal_blocked(int number) {
     sigset_t blocked;
 
-    return pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1;
+    return ph__system.pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || sigismember(&blocked, number) == 1;
 }
 
 PH__HOT ph_status ph__window_open(struct ph__window *window, uint64_t timeout_ns, bool watched,
@@ -133,7 +131,7 @@ void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
             return;
     }
     window->vcpu->backend->kick(window->vcpu);
-    syscall(SYS_tgkill, getpid(), thread, window->signal);
+    ph__system.tgkill(ph__system.getpid(), thread, window->signal);
 }
 
 void ph__window_sleep(struct ph__window *window, uint64_t ns) {
@@ -148,7 +146,6 @@ void ph__window_sleep(struct ph__window *window, uint64_t ns) {
         uint64_t left = end - now;
         struct timespec timeout = ph__timespec_of(left);
         /* A mark changes the word, so that the kernel refuses to wait; the signal ends a wait under way. */
-        syscall(SYS_futex, &window->word, FUTEX_WAIT_PRIVATE, word, end == UINT64_MAX ? NULL : &timeout, NULL,
-                0);
+        ph__system.futex_wait(&window->word, word, end == UINT64_MAX ? NULL : &timeout);
     }
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 
 /* Zeroes the pages of [offset, offset + size) under which a snapshot lies, and which have just been given
@@ -34,7 +35,7 @@ ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
         answer = -EINVAL;
     /* The arena is anonymous memory, so what was dropped is zero, and not some older content; but for what a
      * snapshot has below it. */
-    else if (madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0)
+    else if (ph__system.madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0)
         answer = -ENOMEM;
     else if (!cover(sandbox, arena->offset + start, size))
         answer = -ENOMEM;

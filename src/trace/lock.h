@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/system.h"
+
 /* Free when zeroed; nothing to destroy. */
 struct ph__lock {
     _Atomic uint32_t taken;
@@ -26,7 +28,7 @@ static inline bool ph__lock_try(struct ph__lock *lock) {
 static inline void ph__lock_take(struct ph__lock *lock) {
     while (!ph__lock_try(lock)) {
         const struct timespec pause = {.tv_nsec = PH__LOCK_PAUSE_NS};
-        nanosleep(&pause, NULL);
+        ph__system.nanosleep(&pause, NULL);
     }
 }
 

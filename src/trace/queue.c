@@ -7,10 +7,11 @@
 #include <sys/mman.h>
 
 #include "abi/hot.h"
+#include "base/system.h"
 
 bool ph__queue_init(struct ph__queue *queue, uint64_t size) {
-    void *bytes =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *bytes = ph__system.mmap(NULL, size, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     *queue = (struct ph__queue){.size = size};
     if (bytes == MAP_FAILED)
@@ -21,7 +22,7 @@ bool ph__queue_init(struct ph__queue *queue, uint64_t size) {
 
 void ph__queue_free(struct ph__queue *queue) {
     if (queue->bytes)
-        munmap(queue->bytes, queue->size);
+        ph__system.munmap(queue->bytes, queue->size);
     queue->bytes = NULL;
 }
 

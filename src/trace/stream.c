@@ -14,6 +14,7 @@
 #include "abi/hot.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "base/time.h"
 #include "trace/tracer.h"
 
@@ -56,7 +57,7 @@ PH__COLD static bool wait_for_room(struct ph__stream *stream, uint64_t *until_ns
     }
     ph__lock_give(&stream->lock);
     ph__tracer_wake(stream->tracer);
-    nanosleep(&step, NULL);
+    ph__system.nanosleep(&step, NULL);
     ph__lock_take(&stream->lock);
     return true;
 }

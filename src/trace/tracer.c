@@ -6,12 +6,13 @@
  */
 #include "trace/tracer.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
+#include "base/thread.h"
 #include "base/time.h"
 
 #define POLL_DEFAULT_MS 2u
@@ -230,14 +231,9 @@ void ph__tracer_wake(ph_tracer *tracer) {
     pthread_cond_signal(&tracer->wake);
 }
 
-/* The worker takes no signal of the program's. */
 static int worker_start(ph_tracer *tracer) {
-    sigset_t all, before;
+    int number = ph__thread_start(&tracer->worker, NULL, work, tracer);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int number = pthread_create(&tracer->worker, NULL, work, tracer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     tracer->has_worker = number == 0;
     return number;
 }
@@ -311,7 +307,7 @@ static void worker_stop(ph_tracer *tracer) {
     tracer->stop = true;
     pthread_cond_signal(&tracer->wake);
     pthread_mutex_unlock(&tracer->worker_lock);
-    pthread_join(tracer->worker, NULL);
+    ph__system.pthread_join(tracer->worker, NULL);
 }
 
 /* Flushes and closes the sinks: nobody is called any more. */

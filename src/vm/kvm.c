@@ -11,14 +11,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 #include "abi/doorbell.h"
 #include "abi/hot.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "vm/boot.h"
 #include "vm/kvm_state.h"
 #include "vm/kvm_system.h"
@@ -82,7 +81,7 @@ static ph_status add_slot(struct kvm_vcpu *vcpu, uint32_t slot, uint64_t gpa, ui
         .memory_size = size,
         .userspace_addr = (uint64_t)(vcpu->memory->base + offset),
     };
-    return ioctl(vcpu->vm, KVM_SET_USER_MEMORY_REGION, &region) < 0
+    return ph__system.ioctl(vcpu->vm, KVM_SET_USER_MEMORY_REGION, &region) < 0
                ? failed(error, "KVM_SET_USER_MEMORY_REGION")
                : PH_OK;
 }
@@ -101,7 +100,7 @@ static ph_status add_memory(struct kvm_vcpu *vcpu, ph_error *error) {
  * needed. */
 static void enable(int file, const struct kvm_enable_cap *capability, const struct ph__vcpu_options *options,
                    const char *without) {
-    if (ioctl(file, KVM_ENABLE_CAP, capability) != 0 && options->diagnostics)
+    if (ph__system.ioctl(file, KVM_ENABLE_CAP, capability) != 0 && options->diagnostics)
         options->diagnostics(options->diagnostics_context, without);
 }
 
@@ -134,20 +133,20 @@ static void synchronise_tsc(struct kvm_vcpu *vcpu) {
     struct kvm_device_attr offset = {
         .group = KVM_VCPU_TSC_CTRL, .attr = KVM_VCPU_TSC_OFFSET, .addr = (uint64_t)(uintptr_t)&zero};
     /* Asked of the VM, which is cheap; before Linux 5.18 only a vCPU knows. */
-    int khz = ioctl(vcpu->vm, KVM_GET_TSC_KHZ, 0);
+    int khz = ph__system.ioctl(vcpu->vm, KVM_GET_TSC_KHZ, 0);
 
     if (khz <= 0)
-        khz = ioctl(vcpu->file, KVM_GET_TSC_KHZ, 0);
+        khz = ph__system.ioctl(vcpu->file, KVM_GET_TSC_KHZ, 0);
     vcpu->vcpu.tsc_khz = khz > 0 ? (uint64_t)khz : 0;
     vcpu->vcpu.tsc_offset = 0;
-    if (ioctl(vcpu->file, KVM_SET_DEVICE_ATTR, &offset) == 0)
+    if (ph__system.ioctl(vcpu->file, KVM_SET_DEVICE_ATTR, &offset) == 0)
         return;
     struct {
         struct kvm_msrs head;
         struct kvm_msr_entry entries[1];
     } msrs = {.head.nmsrs = 1, .entries = {{.index = MSR_TSC}}};
     uint64_t before = __rdtsc();
-    if (ioctl(vcpu->file, KVM_GET_MSRS, &msrs) == 1)
+    if (ph__system.ioctl(vcpu->file, KVM_GET_MSRS, &msrs) == 1)
         vcpu->vcpu.tsc_offset = (int64_t)(msrs.entries[0].data - (before + __rdtsc()) / 2);
 }
 
@@ -155,11 +154,11 @@ static void kvm_destroy(struct ph__vcpu *base, bool forked) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
 
     if (!forked && vcpu->run)
-        munmap(vcpu->run, (size_t)vcpu->system->vcpu_mapping_size);
+        ph__system.munmap(vcpu->run, (size_t)vcpu->system->vcpu_mapping_size);
     if (vcpu->file >= 0)
-        close(vcpu->file);
+        ph__system.close(vcpu->file);
     if (vcpu->vm >= 0)
-        close(vcpu->vm);
+        ph__system.close(vcpu->vm);
     free(vcpu);
 }
 
@@ -167,28 +166,28 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_o
                          ph_error *error) {
     ph_status status;
 
-    vcpu->vm = ioctl(kvm, KVM_CREATE_VM, 0);
+    vcpu->vm = ph__system.ioctl(kvm, KVM_CREATE_VM, 0);
     if (vcpu->vm < 0)
         return failed(error, "KVM_CREATE_VM");
     /* VMX without unrestricted guest needs three pages for this; they go into the hole. Others do not care.
      */
-    ioctl(vcpu->vm, KVM_SET_TSS_ADDR, 0xfffbd000ul);
+    ph__system.ioctl(vcpu->vm, KVM_SET_TSS_ADDR, 0xfffbd000ul);
     status = add_memory(vcpu, error);
     if (status != PH_OK)
         return status;
 
-    vcpu->file = ioctl(vcpu->vm, KVM_CREATE_VCPU, 0);
+    vcpu->file = ph__system.ioctl(vcpu->vm, KVM_CREATE_VCPU, 0);
     if (vcpu->file < 0)
         return failed(error, "KVM_CREATE_VCPU");
     size_t size = (size_t)vcpu->system->vcpu_mapping_size;
-    void *run = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, vcpu->file, 0);
+    void *run = ph__system.mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, vcpu->file, 0);
     if (run == MAP_FAILED)
         return failed(error, "mapping the vCPU");
     vcpu->run = run;
-    if (madvise(run, size, MADV_DONTFORK) != 0)
+    if (ph__system.madvise(run, size, MADV_DONTFORK) != 0)
         return failed(error, "keeping the vCPU from children");
     harden(vcpu, options);
-    if (ioctl(vcpu->file, KVM_SET_CPUID2, &vcpu->system->cpuid) < 0)
+    if (ph__system.ioctl(vcpu->file, KVM_SET_CPUID2, &vcpu->system->cpuid) < 0)
         return failed(error, "KVM_SET_CPUID2");
     synchronise_tsc(vcpu);
     vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
@@ -222,7 +221,7 @@ static ph_status kvm_create(const struct ph__vcpu_options *options, struct ph__v
     else
         kvm_destroy(&vcpu->vcpu, false);
 close_kvm:
-    close(kvm);
+    ph__system.close(kvm);
     return status;
 }
 
@@ -316,7 +315,7 @@ static void report_exception(struct kvm_vcpu *vcpu, struct ph__exit *exit) {
     exit->in_ring0 = (vcpu->frame->cs & 3) == 0;
     if (exit->vector == 14) {
         struct kvm_sregs sregs;
-        if (ioctl(vcpu->file, KVM_GET_SREGS, &sregs) == 0)
+        if (ph__system.ioctl(vcpu->file, KVM_GET_SREGS, &sregs) == 0)
             exit->address = sregs.cr2;
     }
 }
@@ -423,7 +422,7 @@ PH__HOT static void kvm_enter(struct ph__vcpu *base, struct ph__exit *exit) {
     base->regs = shared_regs(vcpu);
     mark_regs(vcpu);
     do {
-        if (ioctl(vcpu->file, KVM_RUN, 0) == 0)
+        if (ph__system.ioctl(vcpu->file, KVM_RUN, 0) == 0)
             continue;
         if (errno == EINTR || errno == EAGAIN)
             report_kick(vcpu, exit);
@@ -459,7 +458,7 @@ static void kvm_unkick(struct ph__vcpu *base) {
 static ph_status complete_exit(struct kvm_vcpu *vcpu, ph_error *error) {
     uint8_t kicked = __atomic_exchange_n(&vcpu->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
     mark_regs(vcpu);
-    int result = ioctl(vcpu->file, KVM_RUN, 0);
+    int result = ph__system.ioctl(vcpu->file, KVM_RUN, 0);
     int number = errno;
 
     /* A kick between the two stores is lost here, but its caller has marked the call first: see
@@ -488,7 +487,7 @@ static ph_status run_poke(struct kvm_vcpu *vcpu, uint32_t count, ph_error *error
     };
     vcpu->vcpu.regs_changed = true;
     mark_regs(vcpu);
-    while (ioctl(vcpu->file, KVM_RUN, 0) < 0) {
+    while (ph__system.ioctl(vcpu->file, KVM_RUN, 0) < 0) {
         if (errno != EINTR && errno != EAGAIN)
             return failed(error, "KVM_RUN to change page tables");
         kvm_unkick(&vcpu->vcpu);
@@ -508,18 +507,18 @@ static ph_status kvm_poke(struct ph__vcpu *base, uint32_t count, ph_error *error
     if (status != PH_OK)
         return status;
     struct ph__regs regs = *shared_regs(vcpu);
-    if (ioctl(vcpu->file, KVM_GET_SREGS, &sregs) < 0)
+    if (ph__system.ioctl(vcpu->file, KVM_GET_SREGS, &sregs) < 0)
         return failed(error, "KVM_GET_SREGS");
     struct kvm_sregs ring0 = sregs;
     ph__kvm_ring_set(&ring0, 0);
     ph__kvm_tss_type_set(vcpu->system, &ring0);
-    if (ioctl(vcpu->file, KVM_SET_SREGS, &ring0) < 0)
+    if (ph__system.ioctl(vcpu->file, KVM_SET_SREGS, &ring0) < 0)
         return failed(error, "KVM_SET_SREGS");
     status = run_poke(vcpu, count, error);
     if (status != PH_OK)
         return status;
     ph__kvm_tss_type_set(vcpu->system, &sregs);
-    if (ioctl(vcpu->file, KVM_SET_SREGS, &sregs) < 0)
+    if (ph__system.ioctl(vcpu->file, KVM_SET_SREGS, &sregs) < 0)
         return failed(error, "KVM_SET_SREGS");
     *shared_regs(vcpu) = regs;
     base->regs_changed = true;

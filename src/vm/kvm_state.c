@@ -8,9 +8,9 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "vm/boot.h"
 
 /* Control registers and EFER (SDM volume 3, chapters 2.5 and 2.2.1). */
@@ -113,7 +113,7 @@ static ph_status set_sregs(const struct ph__kvm_target *target, const struct ph_
     sregs.cr3 = target->cr3;
     sregs.cr4 = CR4_VALUE;
     sregs.efer = EFER_VALUE;
-    if (ioctl(target->file, KVM_SET_SREGS, &sregs) == 0)
+    if (ph__system.ioctl(target->file, KVM_SET_SREGS, &sregs) == 0)
         return PH_OK;
     /* KVM refuses bits of CR4 that its processor lacks. KVM on PVM hides FSGSBASE in CPUID but has it, so
      * trying is the one way to know. */
@@ -127,7 +127,7 @@ static ph_status set_sregs(const struct ph__kvm_target *target, const struct ph_
 
 static ph_status set_xcr0(const struct ph__kvm_target *target, ph_error *error) {
     struct kvm_xcrs xcrs = {.nr_xcrs = 1, .xcrs = {{.xcr = 0, .value = target->system->xcr0}}};
-    return ioctl(target->file, KVM_SET_XCRS, &xcrs) < 0 ? failed(error, "KVM_SET_XCRS") : PH_OK;
+    return ph__system.ioctl(target->file, KVM_SET_XCRS, &xcrs) < 0 ? failed(error, "KVM_SET_XCRS") : PH_OK;
 }
 
 /* ---- model-specific registers -------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static ph_status set_system_call(const struct ph__kvm_target *target, ph_error *
                     {.index = MSR_LSTAR, .data = system_call},
                     {.index = MSR_SFMASK, .data = SFMASK_VALUE}},
     };
-    return ioctl(target->file, KVM_SET_MSRS, &msrs) != 3 ? failed(error, "KVM_SET_MSRS") : PH_OK;
+    return ph__system.ioctl(target->file, KVM_SET_MSRS, &msrs) != 3 ? failed(error, "KVM_SET_MSRS") : PH_OK;
 }
 
 /* What a reset processor may have lost, or got, that no guest needs: as a new one has it. Not every KVM knows
@@ -169,7 +169,7 @@ static void reset_msrs(const struct ph__kvm_target *target) {
 
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         one.entry = entries[i];
-        (void)ioctl(target->file, KVM_SET_MSRS, &one);
+        (void)ph__system.ioctl(target->file, KVM_SET_MSRS, &one);
     }
 }
 
@@ -177,17 +177,18 @@ static ph_status reset_events(const struct ph__kvm_target *target, ph_error *err
     const struct kvm_debugregs debugregs = {.dr6 = DR6_VALUE, .dr7 = DR7_VALUE};
     struct kvm_vcpu_events events;
 
-    if (ioctl(target->file, KVM_SET_DEBUGREGS, &debugregs) < 0)
+    if (ph__system.ioctl(target->file, KVM_SET_DEBUGREGS, &debugregs) < 0)
         return failed(error, "KVM_SET_DEBUGREGS");
     /* Its flags say which fields this KVM has. */
-    if (ioctl(target->file, KVM_GET_VCPU_EVENTS, &events) < 0)
+    if (ph__system.ioctl(target->file, KVM_GET_VCPU_EVENTS, &events) < 0)
         return failed(error, "KVM_GET_VCPU_EVENTS");
     memset(&events.exception, 0, sizeof events.exception);
     memset(&events.interrupt, 0, sizeof events.interrupt);
     memset(&events.nmi, 0, sizeof events.nmi);
     memset(&events.smi, 0, sizeof events.smi);
-    return ioctl(target->file, KVM_SET_VCPU_EVENTS, &events) < 0 ? failed(error, "KVM_SET_VCPU_EVENTS")
-                                                                 : PH_OK;
+    return ph__system.ioctl(target->file, KVM_SET_VCPU_EVENTS, &events) < 0
+               ? failed(error, "KVM_SET_VCPU_EVENTS")
+               : PH_OK;
 }
 
 /* ---- vectors ------------------------------------------------------------------------------------------- */
@@ -201,15 +202,15 @@ static ph_status get_xsave(const struct ph__kvm_target *target, struct ph__proce
     struct kvm_xsave xsave;
     uint32_t *bits = &xsave.region[XSTATE_BV_WORD];
 
-    if (ioctl(target->file, KVM_GET_XSAVE, &xsave) < 0)
+    if (ph__system.ioctl(target->file, KVM_GET_XSAVE, &xsave) < 0)
         return failed(error, "KVM_GET_XSAVE");
     uint32_t without = *bits | XSTATE_X87_SSE;
     *bits = without | XSTATE_PKRU;
-    if (ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0) {
+    if (ph__system.ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0) {
         if (errno != EINVAL)
             return failed(error, "KVM_SET_XSAVE");
         *bits = without; /* a processor without protection keys */
-        if (ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0)
+        if (ph__system.ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0)
             return failed(error, "KVM_SET_XSAVE");
     }
     memcpy(processor->xsave, &xsave, sizeof xsave);
@@ -220,7 +221,9 @@ static ph_status get_xsave(const struct ph__kvm_target *target, struct ph__proce
 static ph_status set_xsave(const struct ph__kvm_target *target, const struct ph__processor *processor,
                            ph_error *error) {
     /* KVM reads it; the ioctl's argument has no const. */
-    return ioctl(target->file, KVM_SET_XSAVE, processor->xsave) < 0 ? failed(error, "KVM_SET_XSAVE") : PH_OK;
+    return ph__system.ioctl(target->file, KVM_SET_XSAVE, processor->xsave) < 0
+               ? failed(error, "KVM_SET_XSAVE")
+               : PH_OK;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
@@ -249,7 +252,7 @@ ph_status ph__kvm_state_get(const struct ph__kvm_target *target, struct ph__proc
                             ph_error *error) {
     struct kvm_sregs sregs;
 
-    if (ioctl(target->file, KVM_GET_SREGS, &sregs) < 0)
+    if (ph__system.ioctl(target->file, KVM_GET_SREGS, &sregs) < 0)
         return failed(error, "KVM_GET_SREGS");
     processor->fs_base = sregs.fs.base;
     processor->gs_base = sregs.gs.base;

@@ -11,10 +11,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 /* State components (SDM volume 1, chapter 13.1): x87, SSE, AVX, and the three of AVX-512. No AMX: its 8 KiB
  * must be asked for by the host process. */
@@ -23,7 +23,7 @@
 #define XCR0_AVX512 0xe0ull
 
 ph_status ph__kvm_open(int *file, ph_error *error) {
-    *file = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    *file = ph__system.open("/dev/kvm", O_RDWR | O_CLOEXEC);
     if (*file >= 0)
         return PH_OK;
     int number = errno;
@@ -50,11 +50,11 @@ static const struct {
 };
 
 static ph_status check_capabilities(int file, ph_error *error) {
-    if (ioctl(file, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+    if (ph__system.ioctl(file, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
         return ph__error_set(error, PH_E_BACKEND, "/dev/kvm does not speak version %d of its interface",
                              KVM_API_VERSION);
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        if (ioctl(file, KVM_CHECK_EXTENSION, needed[i].capability) < needed[i].least)
+        if (ph__system.ioctl(file, KVM_CHECK_EXTENSION, needed[i].capability) < needed[i].least)
             return ph__error_set(error, PH_E_BACKEND, "KVM here lacks %s: Linux 4.17 or newer is needed",
                                  needed[i].name);
     }
@@ -130,20 +130,20 @@ static bool runs_in_qemu_emulation(void) {
 /* The first byte of the file at (path), 0 when there is none. */
 static char first_byte(const char *path) {
     char byte = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = ph__system.open(path, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
         return 0;
-    if (read(file, &byte, 1) != 1)
+    if (ph__system.read(file, &byte, 1) != 1)
         byte = 0;
-    close(file);
+    ph__system.close(file);
     return byte;
 }
 
 /* Whether KVM does without the processor's second level of page tables. No ioctl says so. Where these files
  * cannot be read the answer is no: it only decides about speed. */
 static bool shadows_page_tables(void) {
-    return access("/sys/module/kvm_pvm", F_OK) == 0 ||
+    return ph__system.access("/sys/module/kvm_pvm", F_OK) == 0 ||
            first_byte("/sys/module/kvm_intel/parameters/ept") == 'N' ||
            first_byte("/sys/module/kvm_amd/parameters/npt") == 'N';
 }
@@ -152,7 +152,7 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
     struct kvm_cpuid2 *cpuid = &system->cpuid.head;
 
     cpuid->nent = PH__CPUID_MAX;
-    if (ioctl(file, KVM_GET_SUPPORTED_CPUID, cpuid) < 0)
+    if (ph__system.ioctl(file, KVM_GET_SUPPORTED_CPUID, cpuid) < 0)
         return ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_SUPPORTED_CPUID failed");
     system->xcr0 = choose_xcr0(cpuid);
     uint32_t kept = 0;
@@ -202,12 +202,12 @@ ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_erro
         if (status == PH_OK)
             status = ask_cpuid(file, &facts, error);
         if (status == PH_OK) {
-            facts.vcpu_mapping_size = ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
+            facts.vcpu_mapping_size = ph__system.ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
+            if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))
+                status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
             facts.features = fingerprint(&facts);
             facts.shadow_paging = shadows_page_tables();
             facts.tss_type_available = runs_in_qemu_emulation();
-            if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))
-                status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
         }
         known = status == PH_OK;
     }

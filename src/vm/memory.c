@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "abi/files.h"
 #include "abi/frame.h"
 #include "abi/trace.h"
 #include "base/error.h"
+#include "base/system.h"
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -126,8 +126,8 @@ static uint64_t range_size(const struct ph__layout *layout) {
 }
 
 static bool map_fixed(uint8_t *address, uint64_t size, int protection, int flags, int file, uint64_t offset) {
-    return mmap(address, size, protection, flags | MAP_FIXED | MAP_NORESERVE, file, (off_t)offset) !=
-           MAP_FAILED;
+    return ph__system.mmap(address, size, protection, flags | MAP_FIXED | MAP_NORESERVE, file,
+                           (off_t)offset) != MAP_FAILED;
 }
 
 /* Maps the pages that are shared with the guest while it runs: those that only the host writes, writable for
@@ -140,13 +140,13 @@ static bool map_shared(struct ph__memory *memory) {
     const struct ph__region *words = &memory->layout.site_words;
     const uint64_t host_written = ph__memory_shared_start(&memory->layout);
     const int read_write = PROT_READ | PROT_WRITE;
-    int pages = memfd_create("pinhole-shared", MFD_CLOEXEC);
+    int pages = ph__system.memfd_create("pinhole-shared", MFD_CLOEXEC);
 
     if (pages < 0)
         return false;
     memory->host_written = memory->base + memory->layout.size;
     bool mapped =
-        ftruncate(pages, (off_t)(host_written + messages->size + trace->size)) == 0 &&
+        ph__system.ftruncate(pages, (off_t)(host_written + messages->size + trace->size)) == 0 &&
         map_fixed(memory->host_written, host_written, read_write, MAP_SHARED, pages, 0) &&
         map_fixed(memory->base + PH__CONTROL_GPA, PH__HOST_WRITTEN_SIZE, PROT_READ, MAP_SHARED, pages, 0) &&
         map_fixed(memory->base + messages->offset, messages->size, read_write, MAP_SHARED, pages,
@@ -170,15 +170,15 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
     ph_status status = PH_OK;
 
     *memory = (struct ph__memory){.layout = *layout, .shared = -1};
-    memory->base =
-        mmap(NULL, range_size(layout), read_write, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    memory->base = ph__system.mmap(NULL, range_size(layout), read_write,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory->base == MAP_FAILED) {
         memory->base = NULL;
         return map_failed(error, "guest memory");
     }
     /* Where huge pages are the system's default, the few pages that a small guest touches would cost 2 MiB
      * each, to be cleared first. A kernel without huge pages refuses, and that is as good. */
-    madvise(memory->base, layout->size, MADV_NOHUGEPAGE);
+    ph__system.madvise(memory->base, layout->size, MADV_NOHUGEPAGE);
 
     for (size_t i = 0; i < count; i++) {
         if (!map_fixed(memory->base + extents[i].offset, extents[i].size, read_write, MAP_PRIVATE, content,
@@ -192,7 +192,7 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
         goto unmap;
     }
     /* A child must not see, let alone copy, guest memory. */
-    if (madvise(memory->base, range_size(layout), MADV_DONTFORK) != 0) {
+    if (ph__system.madvise(memory->base, range_size(layout), MADV_DONTFORK) != 0) {
         status = map_failed(error, "guest memory outside children");
         goto unmap;
     }
@@ -207,7 +207,7 @@ bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint6
     uint8_t *address = memory->base + memory->layout.files.offset + offset;
 
     return map_fixed(address, size, PROT_READ, MAP_SHARED, file, 0) &&
-           madvise(address, size, MADV_DONTFORK) == 0;
+           ph__system.madvise(address, size, MADV_DONTFORK) == 0;
 }
 
 /* Older C libraries do not name it. */
@@ -216,7 +216,7 @@ bool ph__memory_map_file(const struct ph__memory *memory, uint64_t offset, uint6
 #endif
 
 void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size) {
-    madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
+    ph__system.madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
 }
 
 bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped) {
@@ -224,7 +224,7 @@ bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapp
 
     if (mapped &&
         (!map_fixed(page, PH__PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
-         madvise(page, PH__PAGE_SIZE, MADV_DONTFORK) != 0))
+         ph__system.madvise(page, PH__PAGE_SIZE, MADV_DONTFORK) != 0))
         return false;
     memset(page, 0, PH__PAGE_SIZE);
     return true;
@@ -237,7 +237,7 @@ bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from
     }
     /* The kernel looks first: what the file has lost would be a SIGBUS for us. */
     const struct iovec local = {to, size}, remote = {(void *)from, size};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+    return ph__system.process_vm_readv(ph__system.getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 bool ph__memory_store(const struct ph__memory *memory, void *to, const void *from, size_t size) {
@@ -246,14 +246,14 @@ bool ph__memory_store(const struct ph__memory *memory, void *to, const void *fro
         return true;
     }
     const struct iovec local = {(void *)from, size}, remote = {to, size};
-    return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+    return ph__system.process_vm_writev(ph__system.getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 void ph__memory_unmap(struct ph__memory *memory, bool forked) {
     if (!forked && memory->base)
-        munmap(memory->base, range_size(&memory->layout));
+        ph__system.munmap(memory->base, range_size(&memory->layout));
     if (memory->base && memory->shared >= 0)
-        close(memory->shared);
+        ph__system.close(memory->shared);
     memory->host_written = NULL;
     memory->base = NULL;
 }

@@ -2,8 +2,8 @@
 /*
  * How a restore learns which pages a guest has written: by PAGEMAP_SCAN, or by words of pagemap where the
  * kernel does not know it. Both find the same pages, those among them that the kernel has swapped out, in
- * pieces, and whatever interrupts them. This program stands between the library and the kernel (the linker's
- * --wrap), so that pages which are present look as if they were swapped out where there is no swap.
+ * pieces, and whatever interrupts them. This program stands between the library and the kernel
+ * (base/system.h), so that pages which are present look as if they were swapped out where there is no swap.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +18,7 @@
 
 #include <pinhole/snapshot.h>
 
+#include "base/system.h"
 #include "sandbox/snapshot.h"
 #include "support/memory_image.h"
 #include "support/traced.h"
@@ -55,16 +56,16 @@ static uint64_t exchange(uint64_t mask, uint64_t a, uint64_t b) {
     return (mask & ~(a | b)) | (mask & a ? b : 0) | (mask & b ? a : 0);
 }
 
-int __real_ioctl(int file, unsigned long request, void *argument);
-int __wrap_ioctl(int file, unsigned long request, ...);
-int __wrap_ioctl(int file, unsigned long request, ...) {
+static struct ph__system real;
+
+static int between_ioctl(int file, unsigned long request, ...) {
     va_list list;
     va_start(list, request);
     void *argument = va_arg(list, void *);
     va_end(list);
 
     if (request != SCAN)
-        return __real_ioctl(file, request, argument);
+        return real.ioctl(file, request, argument);
     between.scans++;
     if (between.scan_error || (between.interrupted && between.scans % 2)) {
         errno = between.scan_error ? between.scan_error : EINTR;
@@ -78,7 +79,7 @@ int __wrap_ioctl(int file, unsigned long request, ...) {
     }
     if (between.pieces && scan.region_count > between.pieces)
         scan.region_count = between.pieces;
-    int result = __real_ioctl(file, request, &scan);
+    int result = real.ioctl(file, request, &scan);
     ((struct scan_argument *)argument)->walk_end = scan.walk_end;
     return result;
 }
@@ -92,20 +93,10 @@ static ssize_t words_change(int file, uint64_t *words, ssize_t got) {
     return got;
 }
 
-ssize_t __real_pread(int file, void *bytes, size_t size, off_t offset);
-ssize_t __wrap_pread(int file, void *bytes, size_t size, off_t offset);
-ssize_t __wrap_pread(int file, void *bytes, size_t size, off_t offset) {
+static ssize_t between_pread(int file, void *bytes, size_t size, off_t offset) {
     if (file == between.pagemap && between.short_reads && size >= 16)
         size = size / 16 * 8;
-    return words_change(file, bytes, __real_pread(file, bytes, size, offset));
-}
-
-ssize_t __real_pread64(int file, void *bytes, size_t size, off_t offset);
-ssize_t __wrap_pread64(int file, void *bytes, size_t size, off_t offset);
-ssize_t __wrap_pread64(int file, void *bytes, size_t size, off_t offset) {
-    if (file == between.pagemap && between.short_reads && size >= 16)
-        size = size / 16 * 8;
-    return words_change(file, bytes, __real_pread64(file, bytes, size, offset));
+    return words_change(file, bytes, real.pread(file, bytes, size, offset));
 }
 
 /* The descriptor of this process's pagemap, which the library has opened. */
@@ -193,7 +184,7 @@ static void same_but_zeroes(const struct subject *subject, const struct ph__page
 static bool has_scan(void) {
     struct scan_argument nothing = {.size = sizeof nothing};
 
-    return __real_ioctl(between.pagemap, SCAN, &nothing) >= 0;
+    return real.ioctl(between.pagemap, SCAN, &nothing) >= 0;
 }
 
 /* A guest writes, the list is what it was as (expected) without anything between, and the restore undoes all
@@ -327,7 +318,7 @@ static unsigned swapped_count(const struct subject *subject) {
     for (uint64_t at = 0; at < ph__memory_own(memory); at += PH__PAGE_SIZE) {
         uint64_t word = 0;
         uint64_t page = ((uint64_t)(uintptr_t)memory->base + at) / PH__PAGE_SIZE;
-        if (__real_pread64(between.pagemap, &word, 8, (off_t)(page * 8)) == 8)
+        if (real.pread(between.pagemap, &word, 8, (off_t)(page * 8)) == 8)
             count += (word & WORD_SWAPPED) && !(word & WORD_FILE);
     }
     return count;
@@ -364,6 +355,9 @@ static void pages_that_are_swapped_out_are_restored(void **state) {
 }
 
 int main(void) {
+    real = ph__system;
+    ph__system.ioctl = between_ioctl;
+    ph__system.pread = between_pread;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ways_find_the_same_pages),
         cmocka_unit_test(a_kernel_without_the_scan_is_asked_for_words),

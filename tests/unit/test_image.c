@@ -471,12 +471,13 @@ static void a_long_path_leaves_room_for_the_reason(void **state) {
     }
 }
 
-/* Opens the image again and again, with the 1st call failing, then the 2nd, until none fails. */
-static void fail_each_call(bool from_file) {
+/* Opens the image again and again, with the 1st call failing, then the 2nd, until none fails. (closes_fail):
+ * and every close beside it. */
+static void fail_each_call(bool from_file, bool closes_fail) {
     unsigned descriptors = failing_descriptors();
 
     for (unsigned at = 1;; at++) {
-        failing = (struct failing){.at = at};
+        failing = (struct failing){.at = at, .closes_fail = closes_fail};
         ph_status status =
             from_file ? ph_image_open(path, 0, &image, &error)
                       : ph_image_open_bytes(program.bytes, program.size, "program", 0, &image, &error);
@@ -486,6 +487,14 @@ static void fail_each_call(bool from_file) {
             assert_int_equal(status, PH_OK);
             assert_true(at > 8);
             return;
+        }
+        if (strcmp(failed, "close") == 0) {
+            /* All was read by then. */
+            assert_int_equal(status, PH_OK);
+            ph_image_close(image);
+            image = NULL;
+            assert_int_equal(failing_descriptors(), descriptors);
+            continue;
         }
         assert_null(image);
         assert_int_equal(error.status, status);
@@ -506,10 +515,18 @@ static void every_failing_call_leaves_nothing_behind(void **state) {
     program_add_note(&program);
     program_add_function(&program, 1, "greet", PH_STR, NULL, 0);
     program_add_function(&program, 0, "weekday", PH_STR, NULL, 0);
-    fail_each_call(false);
+    fail_each_call(false, false);
     close_the_image(NULL);
     write_file(program.size);
-    fail_each_call(true);
+    fail_each_call(true, false);
+    close_the_image(NULL);
+    write_file(program.size);
+    fail_each_call(true, true);
+    const char *const names[] = {"calloc",       "close", "fcntl",  "fstat", "ftruncate", "malloc",
+                                 "memfd_create", "open",  "pwrite", "read",  "strdup"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!failing_has_failed(names[i]))
+            fail_msg("%s was never reached", names[i]);
 }
 
 static const uint8_t greet_args[] = {PH_STR};
