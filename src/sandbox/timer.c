@@ -45,6 +45,13 @@ static bool is_later(uint64_t deadline, uint64_t now, uint64_t *earliest) {
     return true;
 }
 
+/* A mark whose signal could not be sent ends nothing: the guest would run on. */
+static void look_again(const struct ph__window *window, uint64_t now, uint64_t *earliest) {
+    if (atomic_load_explicit(&((struct ph__window *)window)->unsent, memory_order_relaxed) &&
+        now + PH__WINDOW_SEND_AGAIN_NS < *earliest)
+        *earliest = now + PH__WINDOW_SEND_AGAIN_NS;
+}
+
 /* Marks what is due, and returns the earliest deadline that is not. */
 static uint64_t look_around(struct timer *t, uint64_t now) {
     uint64_t earliest = NEVER;
@@ -55,13 +62,20 @@ static uint64_t look_around(struct timer *t, uint64_t now) {
         uint32_t seen = atomic_load_explicit(&window->word, memory_order_acquire);
         uint64_t deadline = atomic_load_explicit(&window->deadline_ns, memory_order_relaxed);
         uint64_t cpu_deadline = atomic_load_explicit(&window->cpu_deadline_ns, memory_order_relaxed);
-        if (!(seen & PH__WINDOW_OPEN) || (seen & PH__WINDOW_STOPPED))
+        if (!(seen & PH__WINDOW_OPEN))
             continue;
+        if ((seen & PH__WINDOW_MARKS) && atomic_load_explicit(&window->unsent, memory_order_relaxed))
+            ph__window_send(window);
+        if (seen & PH__WINDOW_STOPPED) {
+            look_again(window, now, &earliest);
+            continue;
+        }
         if (!is_later(deadline, now, &earliest))
-            ph__window_mark(window, seen, PH__WINDOW_TIMED_OUT);
+            ph__window_mark_once(window, seen, PH__WINDOW_TIMED_OUT);
         /* The vCPU may have come back just now: the mark is then found to be wrong, and taken back. */
         else if (!is_later(cpu_deadline, now, &earliest) && !(seen & PH__WINDOW_CPU_TIME))
-            ph__window_mark(window, seen, PH__WINDOW_CPU_TIME);
+            ph__window_mark_once(window, seen, PH__WINDOW_CPU_TIME);
+        look_again(window, now, &earliest);
     }
     return earliest;
 }

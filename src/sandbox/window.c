@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Opening, marking and closing the window of a call (window.h), and the one signal that brings a vCPU back.
- * Nothing in the path of ph_interrupt takes a lock or allocates: it is two atomic operations and two system
+ * Nothing in the path of ph_interrupt takes a lock or allocates: it is a few atomic operations and two system
  * calls.
  */
 #include "sandbox/window.h"
@@ -119,9 +119,15 @@ PH__HOT uint32_t ph__window_close(struct ph__window *window) {
     return word & PH__WINDOW_STOPPED;
 }
 
-void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
+void ph__window_send(struct ph__window *window) {
     pid_t thread = atomic_load_explicit(&window->thread, memory_order_relaxed);
 
+    /* A real-time signal has to be queued, and the queue of a user has a limit (RLIMIT_SIGPENDING). */
+    bool sent = ph__system.tgkill(ph__system.getpid(), thread, window->signal) == 0 || errno != EAGAIN;
+    atomic_store_explicit(&window->unsent, !sent, memory_order_relaxed);
+}
+
+void ph__window_mark_once(struct ph__window *window, uint32_t seen, uint32_t mark) {
     uint32_t expected = seen;
 
     /* A window that has been closed, and perhaps opened again, has another word: the mark then goes nowhere.
@@ -131,7 +137,25 @@ void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
             return;
     }
     window->vcpu->backend->kick(window->vcpu);
-    ph__system.tgkill(ph__system.getpid(), thread, window->signal);
+    ph__window_send(window);
+}
+
+#define SEND_TURNS 1000
+
+void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark) {
+    const struct timespec pause = {.tv_nsec = PH__WINDOW_SEND_AGAIN_NS};
+
+    ph__window_mark_once(window, seen, mark);
+    for (int turn = 0; turn < SEND_TURNS && atomic_load_explicit(&window->unsent, memory_order_relaxed);
+         turn++) {
+        /* The call is over, or this thread is the call's own: then it is not in its guest, and will look for
+         * marks before it is again. */
+        if (((atomic_load(&window->word) ^ seen) & ~PH__WINDOW_MARKS) != 0 ||
+            atomic_load_explicit(&window->thread, memory_order_relaxed) == ph__system.gettid())
+            return;
+        ph__system.nanosleep(&pause, NULL);
+        ph__window_send(window);
+    }
 }
 
 void ph__window_sleep(struct ph__window *window, uint64_t ns) {

@@ -38,6 +38,7 @@ struct ph__window {
     _Atomic uint64_t cpu_deadline_ns; /* the same for processor time, while the vCPU runs; else 0 */
     struct ph__vcpu *vcpu;
     int signal;
+    _Atomic bool unsent; /* there was no room for the signal of the last mark */
     /* The timer thread's list of windows that ever had a deadline. */
     struct ph__window *next, *previous;
     bool listed;
@@ -85,8 +86,19 @@ static inline ph_status ph__window_status(uint32_t marks) {
 void ph__window_sleep(struct ph__window *window, uint64_t ns);
 
 /* Sets (mark) in the window if it still is what (seen) says and is open, and kicks the vCPU. From any thread
- * and any signal handler. */
+ * and any signal handler. Where the kernel has no room for one more signal it tries again, a second at most.
+ */
 void ph__window_mark(struct ph__window *window, uint32_t seen, uint32_t mark);
+
+/* The same for the timer, who does not wait but sends the signal again (ph__window_send) as long as it is
+ * unsent. */
+void ph__window_mark_once(struct ph__window *window, uint32_t seen, uint32_t mark);
+
+/* Sends the signal of a mark. */
+void ph__window_send(struct ph__window *window);
+
+/* Until it is sent again. */
+#define PH__WINDOW_SEND_AGAIN_NS 1000000u
 
 /* timer.c: has the timer thread look after (window), whose deadline is set. */
 ph_status ph__timer_arm(struct ph__window *window, uint64_t deadline_ns, uint64_t timeout_ns,
