@@ -35,6 +35,7 @@ void bench_create_from(const struct bench_paths *paths, struct bench_report *rep
 void bench_restore(const struct bench_paths *paths, struct bench_report *report);
 void bench_memory(const struct bench_paths *paths, struct bench_report *report);
 void bench_interrupt(const struct bench_paths *paths, struct bench_report *report);
+void bench_pool(const struct bench_paths *paths, struct bench_report *report);
 void bench_compute(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace_drain(const struct bench_paths *paths, struct bench_report *report);

@@ -20,6 +20,7 @@ static const struct {
     {"restore", bench_restore},
     {"memory", bench_memory},
     {"interrupt", bench_interrupt},
+    {"pool", bench_pool},
     {"compute", bench_compute},
     {"trace", bench_trace},
     {"trace-drain", bench_trace_drain},

@@ -120,9 +120,11 @@ static ph_status make(const ph_pool *pool, ph_sandbox **sandbox, ph_error *error
     return status;
 }
 
+/* A member with a sandbox, or NULL in (*made). */
 static ph_status member_make(const ph_pool *pool, struct member **made, ph_error *error) {
     struct member *member = calloc(1, sizeof *member);
 
+    *made = NULL;
     if (!member)
         return ph__error_set(error, PH_E_MEMORY, "no memory for a place in the pool");
     ph_status status = make(pool, &member->sandbox, error);
@@ -132,11 +134,6 @@ static ph_status member_make(const ph_pool *pool, struct member **made, ph_error
     }
     *made = member;
     return PH_OK;
-}
-
-static void member_free(struct member *member) {
-    ph_sandbox_destroy(member->sandbox);
-    free(member);
 }
 
 /* Output that the host keeps is no part of a snapshot, so the next taker would find it, and room for it would
@@ -275,12 +272,12 @@ ph_status ph_pool_take(ph_pool *pool, uint64_t timeout_ns, ph_sandbox **sandbox,
         pthread_mutex_unlock(&pool->lock);
         status = member_make(pool, &member, error);
         pthread_mutex_lock(&pool->lock);
-        if (status == PH_OK)
+        if (member)
             pool->stats.made++;
         else
             place_put(pool);
     }
-    if (status == PH_OK) {
+    if (member) {
         pool->stats.takes++;
         pool->stats.takes_same_thread += member->thread == ph__process_thread();
         list_append(&pool->taken, &member->link);
@@ -357,11 +354,14 @@ ph_status ph_pool_stats_get(ph_pool *pool, ph_pool_stats *stats) {
     return PH_OK;
 }
 
+/* Frees the members of (list), which is of no use then. */
 static void list_free(struct link *list) {
-    while (!list_is_empty(list)) {
-        struct link *first = list->next;
-        list_remove(first);
-        member_free((struct member *)first);
+    struct link *next;
+
+    for (struct link *each = list->next; each != list; each = next) {
+        next = each->next;
+        ph_sandbox_destroy(((struct member *)each)->sandbox);
+        free(each);
     }
 }
 
@@ -445,7 +445,7 @@ ph_status ph_pool_create(ph_snapshot *snapshot, const ph_pool_config *config, ph
     while (status == PH_OK && pool->places < pool->config.warm) {
         struct member *member;
         status = member_make(pool, &member, error);
-        if (status == PH_OK) {
+        if (member) {
             pool->places++;
             pool->stats.made++;
             member_put(pool, member);

@@ -20,11 +20,11 @@ struct waiter {
     ph_pool *pool;
     uint64_t timeout_ns;
     pthread_t thread;
+    ph_sandbox *sandbox;
+    unsigned *served; /* how many were: changed by who has the only sandbox */
+    unsigned turn;
     ph_status status;
     ph_error error;
-    ph_sandbox *sandbox;
-    unsigned *served; /* how many were, for those who are: one at a time, by the pool */
-    unsigned turn;
 };
 
 static void *waiter_main(void *argument) {

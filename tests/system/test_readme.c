@@ -124,6 +124,16 @@ static void the_trace_has_what_was_asked_for(void **state) {
     assert_non_null(strstr(output, "  debug row "));
 }
 
+static void requests_find_nothing_of_each_other(void **state) {
+    char line[2048];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(line, sizeof line, "'%s/pool_host' '%s' 2>&1", environment("PH_TEST_EXAMPLES"),
+             test_guest_path("sqlite"));
+    assert_string_equal(output_of(line), "100 requests, 3 sandboxes\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_guest_is_the_one_in_the_tree),
@@ -132,6 +142,7 @@ int main(void) {
         cmocka_unit_test(the_host_greets),
         cmocka_unit_test(the_database_answers),
         cmocka_unit_test(the_trace_has_what_was_asked_for),
+        cmocka_unit_test(requests_find_nothing_of_each_other),
     };
     return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
 }
