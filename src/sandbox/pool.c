@@ -58,10 +58,9 @@ static void list_remove(struct link *link) {
 struct member {
     struct link link;
     ph_sandbox *sandbox;
-    /* Who gave it back last, 0 for nobody. The kernel may give the number to another thread when that one has
-     * ended: then a stranger is preferred for a sandbox that is idle anyway, which is one guess that missed.
-     */
-    pid_t thread;
+    /* Who gave it back last, 0 for nobody: a number that no later thread gets, so the counts are exact. A
+     * wrong one would do no harm, since it only chooses among what is idle. */
+    uint64_t thread;
 };
 
 /* A thread that waits, on its stack. */
@@ -147,7 +146,7 @@ static bool has_output(const ph_sandbox *sandbox) {
 /* The idle sandbox that the calling thread gave back last, or else the one that has been idle longest, which
  * is the least likely to be missed by another thread. NULL when none is idle. */
 static struct member *idle_take(ph_pool *pool) {
-    pid_t thread = ph__process_thread();
+    const uint64_t thread = ph__process_thread_number();
     struct link *chosen = pool->idle.next;
 
     if (list_is_empty(&pool->idle))
@@ -279,7 +278,7 @@ ph_status ph_pool_take(ph_pool *pool, uint64_t timeout_ns, ph_sandbox **sandbox,
     }
     if (member) {
         pool->stats.takes++;
-        pool->stats.takes_same_thread += member->thread == ph__process_thread();
+        pool->stats.takes_same_thread += member->thread == ph__process_thread_number();
         list_append(&pool->taken, &member->link);
         *sandbox = member->sandbox;
     } else {
@@ -330,7 +329,7 @@ void ph_pool_give(ph_pool *pool, ph_sandbox *sandbox) {
         pool->stats.replaced += !restored;
         pool->stats.made += made;
         if (restored || made) {
-            member->thread = ph__process_thread();
+            member->thread = ph__process_thread_number();
             member_put(pool, member);
         } else {
             free(member);
