@@ -201,12 +201,13 @@ static ph_snapshot *counted_to_ten(const struct pooled *pooled) {
     return snapshot;
 }
 
-/* On a slow machine it takes a while. */
+/* On a slow machine it takes a while. That a thread gets its own again is not waited for: with somebody in
+ * line at all times, it does not. */
 static bool has_shown_enough(struct stress *stress) {
     ph_pool_stats stats = pooled_stats(&stress->pooled);
 
     return atomic_load(&stress->interrupted) > 0 && stats.waits > 0 && stats.replaced > 0 &&
-           stats.failures > 0 && stats.takes_same_thread > 0;
+           stats.failures > 0;
 }
 
 static uint64_t duration_ns(void) {
