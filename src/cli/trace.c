@@ -16,6 +16,7 @@
 
 #include "abi/trace.h"
 #include "base/level.h"
+#include "cli/paths.h"
 #include "cli/signals.h"
 #include "export/text.h"
 #include "trace/filter.h"
@@ -47,20 +48,6 @@ static size_t format_of(const char *output) {
     return find(output, strcspn(output, ":"), formats, COUNT(formats));
 }
 
-/* Whether a trace to (one) would write over what is in (other). Devices keep nothing. */
-static bool is_same_file(const struct stat *one, const struct stat *other) {
-    return one->st_dev == other->st_dev && one->st_ino == other->st_ino && !S_ISCHR(one->st_mode);
-}
-
-/* Two paths, of which there need not be a file yet. */
-static bool is_same_path(const char *path, const char *other_path) {
-    struct stat one, other;
-
-    if (stat(path, &one) != 0)
-        return strcmp(path, other_path) == 0;
-    return stat(other_path, &other) == 0 && is_same_file(&one, &other);
-}
-
 static int refuse_same(const struct ph__command *command, const char *path, const char *other_path) {
     if (strcmp(path, other_path) == 0)
         return ph__usage_error(command, "two traces cannot go to one file, %s", path);
@@ -76,7 +63,7 @@ static int check_pair(const struct ph__command *command, const char *one, const 
     if (!path && !other_path)
         return ph__usage_error(command, "only one trace can go to standard error: give %s a path",
                                format_of(one) == format_of(other) ? "one of the two" : other);
-    if (path && other_path && is_same_path(path, other_path))
+    if (path && other_path && ph__path_is_same(path, other_path))
         return refuse_same(command, path, other_path);
     return PH__OPTIONS_GO_ON;
 }
@@ -166,7 +153,7 @@ int ph__tracing_spare(const struct ph__command *command, const struct ph__tracin
         return PH__OPTIONS_GO_ON;
     for (size_t i = 0; i < trace->outputs.count; i++) {
         const char *output = path_of(trace->outputs.list[i]);
-        if (output && stat(output, &other) == 0 && is_same_file(&information, &other))
+        if (output && stat(output, &other) == 0 && ph__file_is_same(&information, &other))
             return ph__usage_error(command, "--trace %s would overwrite %s", trace->outputs.list[i], path);
     }
     return PH__OPTIONS_GO_ON;
@@ -263,7 +250,7 @@ static int check_opened(const struct ph__command *command, const struct ph__trac
 
     for (const struct ph__tracing_output *output = trace->files; output < last; output++)
         if (output->path && last->path && fstat(output->fd, &other) == 0 &&
-            fstat(last->fd, &information) == 0 && is_same_file(&information, &other))
+            fstat(last->fd, &information) == 0 && ph__file_is_same(&information, &other))
             return refuse_same(command, output->path, last->path);
     return PH__OPTIONS_GO_ON;
 }
@@ -307,7 +294,7 @@ static int check_standard_streams(const struct ph__command *command, const struc
         if (!path || stat(path, &information) != 0 || !S_ISREG(information.st_mode))
             continue;
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-            if (fstat(fd, &other) == 0 && is_same_file(&information, &other))
+            if (fstat(fd, &other) == 0 && ph__file_is_same(&information, &other))
                 return ph__usage_error(command, "--trace %s would overwrite the file that is %s",
                                        trace->outputs.list[i], names[fd]);
     }
