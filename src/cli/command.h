@@ -28,9 +28,10 @@ struct ph__line {
 
 /* A subcommand. (run) gets what follows its name on the command line and returns the exit status. */
 struct ph__command {
-    const char *name;
+    const char *name;    /* all that is typed behind "pinhole" */
     const char *summary; /* one line for `pinhole --help` */
     const char *help;
+    const struct ph__command *const *parts; /* those that it is made of, and NULL behind them; or NULL */
     enum ph__command_status usage_status;
     int (*run)(const struct ph__command *command, struct ph__line *line);
 };
@@ -39,9 +40,21 @@ extern const struct ph__command ph__command_run;
 extern const struct ph__command ph__command_call;
 extern const struct ph__command ph__command_functions;
 extern const struct ph__command ph__command_doctor;
+extern const struct ph__command ph__command_help;
+
+/* `pinhole` itself: what stands in front of a subcommand. */
+extern const struct ph__command ph__command_top;
 
 /* The backend: what PINHOLE_BACKEND says, until an option says otherwise. */
 extern ph_backend ph__command_backend;
+
+/* ---- group.c: commands that are made of others --------------------------------------------------------- */
+
+/* The part of (group) that the first word of (line) names, which is taken off. NULL after a usage error. */
+const struct ph__command *ph__part_take(const struct ph__command *group, struct ph__line *line);
+
+/* Prints a line for each part of (group). */
+void ph__parts_print(const struct ph__command *group);
 
 /* ---- report.c: what goes to stderr, and the status that follows from it -------------------------------- */
 

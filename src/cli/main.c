@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -14,23 +13,17 @@
 #include "cli/signals.h"
 
 static const struct ph__command *const commands[] = {
-    &ph__command_run,
-    &ph__command_call,
-    &ph__command_functions,
-    &ph__command_doctor,
+    &ph__command_run, &ph__command_call, &ph__command_functions, &ph__command_doctor, &ph__command_help, NULL,
 };
-
-#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
 
 static int print_help(void) {
     puts("usage: pinhole COMMAND [OPTION]... [ARG...]\n"
          "\n"
          "Runs untrusted native code in a micro-VM.\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-11s%s\n", commands[i]->name, commands[i]->summary);
+    ph__parts_print(&ph__command_top);
     puts("\n"
          "  --backend NAME  auto or kvm (PINHOLE_BACKEND, or kvm)\n"
-         "  --help          print this; after COMMAND, its own options\n"
+         "  --help, -h      print this; after COMMAND, its own options\n"
          "  --version       print the version");
     return ph__finish_output(PH__COMMAND_OK);
 }
@@ -38,16 +31,6 @@ static int print_help(void) {
 static int print_version(void) {
     printf("pinhole %s\n", ph_version());
     return ph__finish_output(PH__COMMAND_OK);
-}
-
-/* The command line before the subcommand; ph__options_parse adds --help and --backend. */
-static const struct ph__command top = {.name = "", .usage_status = PH__COMMAND_USAGE};
-
-static const struct ph__command *find(const char *name) {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
-    return NULL;
 }
 
 static bool take_environment(void) {
@@ -79,29 +62,37 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     return ph__signals_received() ? 128 + ph__signals_received() : status;
 }
 
-int main(int count, char **words) {
+/* All of the command line. */
+static int run_top(const struct ph__command *top, struct ph__line *line) {
     bool version = false;
     const struct ph__option options[] = {{"--version", PH__OPTION_FLAG, &version}, {0}};
+
+    if (line->count > 0 && ph__option_is_help(line->words[0]))
+        return print_help();
+    if (!take_environment())
+        return PH__COMMAND_USAGE;
+    int status = ph__options_parse(top, options, line);
+    if (status != PH__OPTIONS_GO_ON)
+        return status;
+    if (version)
+        return print_version();
+    const struct ph__command *command = ph__part_take(top, line);
+    return command ? run(command, line) : PH__COMMAND_USAGE;
+}
+
+const struct ph__command ph__command_top = {
+    .name = "",
+    .parts = commands,
+    .usage_status = PH__COMMAND_USAGE,
+    .run = run_top,
+};
+
+int main(int count, char **words) {
     struct ph__line line = {words + 1, count - 1};
 
     if (!fill_standard_streams())
         return PH__COMMAND_BROKEN;
     if (count < 1)
         line = (struct ph__line){words, 0};
-    if (line.count > 0 && strcmp(line.words[0], "--help") == 0)
-        return print_help();
-    if (!take_environment())
-        return PH__COMMAND_USAGE;
-    int status = ph__options_parse(&top, options, &line);
-    if (status != PH__OPTIONS_GO_ON)
-        return status;
-    if (version)
-        return print_version();
-    if (line.count == 0)
-        return ph__usage_error(&top, "which command?");
-    const struct ph__command *command = find(line.words[0]);
-    if (!command)
-        return ph__usage_error(&top, "there is no command '%s'", line.words[0]);
-    line = (struct ph__line){line.words + 1, line.count - 1};
-    return run(command, &line);
+    return run_top(&ph__command_top, &line);
 }

@@ -116,6 +116,10 @@ static const struct ph__option *find(const struct ph__option *options, const cha
     return is_option(word, backend.name, value) ? &backend : NULL;
 }
 
+bool ph__option_is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int print_help(const struct ph__command *command) {
     fputs(command->help, stdout);
     return ph__finish_output(PH__COMMAND_OK);
@@ -129,7 +133,7 @@ int ph__options_parse(const struct ph__command *command, const struct ph__option
         const char *value = NULL;
         if (strcmp(word, "--") == 0)
             break;
-        if (strcmp(word, "--help") == 0)
+        if (ph__option_is_help(word))
             return print_help(command);
         const struct ph__option *option = find(options, word, &value);
         if (!option)

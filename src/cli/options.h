@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Options of a subcommand: long ones only, `--name VALUE` or `--name=VALUE`, up to the first word that is
- * none or to
- * `--`. getopt_long would also take abbreviations, which a later option makes ambiguous.
+ * Options of a subcommand: `--name VALUE` or `--name=VALUE`, up to the first word that is none or to `--`.
+ * getopt_long would also take abbreviations, which a later option makes ambiguous. One letter is for -h
+ * alone.
  */
 #ifndef PH_CLI_OPTIONS_H
 #define PH_CLI_OPTIONS_H
@@ -35,9 +35,12 @@ void ph__words_free(struct ph__words *words);
 /* Returned by ph__options_parse to go on; everything else is the exit status to end with. */
 #define PH__OPTIONS_GO_ON (-1)
 
-/* Takes the options off the front of (line). --help and --backend are added to (options). */
+/* Takes the options off the front of (line). --help, -h and --backend are added to (options). */
 int ph__options_parse(const struct ph__command *command, const struct ph__option *options,
                       struct ph__line *line);
+
+/* Whether (word) asks how a command is used. */
+bool ph__option_is_help(const char *word);
 
 /* Sets ph__command_backend from a name; false when there is no such backend. */
 bool ph__backend_parse(const char *name);

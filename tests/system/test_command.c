@@ -20,7 +20,7 @@
 /* ---- usage --------------------------------------------------------------------------------------------- */
 
 static void every_command_has_help(void **state) {
-    static const char *const commands[] = {"run", "call", "functions", "doctor"};
+    static const char *const commands[] = {"run", "call", "functions", "doctor", "help"};
 
     (void)state;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
@@ -36,6 +36,33 @@ static void every_command_has_help(void **state) {
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         assert_non_null(strstr(outcome.out, commands[i]));
     outcome_free(&outcome);
+}
+
+/* Whatever way it is asked for. */
+static void help_is_given_for_every_way_to_ask(void **state) {
+    const struct {
+        const char *const *asked, *const *same;
+    } pairs[] = {
+        {ARGUMENTS("-h"), ARGUMENTS("--help")},
+        {ARGUMENTS("help"), ARGUMENTS("--help")},
+        {ARGUMENTS("call", "-h"), ARGUMENTS("call", "--help")},
+        {ARGUMENTS("help", "call"), ARGUMENTS("call", "--help")},
+        {ARGUMENTS("help", "help"), ARGUMENTS("help", "--help")},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        struct outcome same = run_command(pairs[i].same);
+        assert_string_equal(same.err, "");
+        assert_int_equal(same.status, 0);
+        assert_int_equal(strncmp(same.out, "usage: pinhole ", 15), 0);
+        assert_prints(run_command(pairs[i].asked), 0, same.out);
+        outcome_free(&same);
+    }
+    assert_fails(run_command(ARGUMENTS("help", "fly")), 2,
+                 "pinhole: there is no command 'fly'; see 'pinhole --help'\n");
+    assert_fails(run_command(ARGUMENTS("help", "call", "greet")), 2,
+                 "pinhole: call has no commands of its own; see 'pinhole help --help'\n");
 }
 
 static void the_version_is_printed(void **state) {
@@ -376,6 +403,7 @@ static void the_environment_chooses_the_backend(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command_has_help),
+        cmocka_unit_test(help_is_given_for_every_way_to_ask),
         cmocka_unit_test(the_version_is_printed),
         cmocka_unit_test(a_wrong_command_line_is_status_2_and_says_what_to_do),
         cmocka_unit_test(sizes_and_durations_have_units),
