@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
 #
-# Completion of the pinhole command for bash. Subcommands, their options, files, and behind `call FILE` the functions
-# that the file exports, which it asks `pinhole functions` for.
+# Completion of the pinhole command for bash. Subcommands, their options, files, and behind `call FILE` and `snapshot
+# save FILE --call` the functions that the file exports, which it asks `pinhole functions` for.
 
 _pinhole() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=
@@ -23,7 +23,7 @@ _pinhole() {
 
     # The words so far: the subcommand, and what stands behind its options. An option whose value is a word of its
     # own takes that word along.
-    local subcommand='' file='' operands=0 index word skip=0
+    local subcommand='' file='' operands=0 called=0 index word skip=0
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         if ((skip)); then
@@ -40,9 +40,23 @@ _pinhole() {
             -*) ;;
             *) subcommand=$word ;;
             esac
+        elif [[ $subcommand == snapshot && $word != -* ]]; then
+            subcommand="snapshot $word"
+        elif [[ $subcommand == 'snapshot save' ]]; then
+            # Its options stand on both sides of FILE. --call is the last, and FUNCTION and its arguments follow.
+            if ((called)); then
+                continue
+            fi
+            case $word in
+            --call) called=1 ;;
+            -o | --memory | --timeout | --cpu-time | --max-* | --file | --host | --backend | --trace | --trace-*) skip=1 ;;
+            [=:]) skip=1 ;;
+            -*) ;;
+            *) file=$word ;;
+            esac
         elif ((operands == 0)) && [[ $word == --?* ]]; then
             case $word in
-            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --backend | --trace | --trace-*) skip=1 ;;
+            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --snapshot | --backend | --trace | --trace-*) skip=1 ;;
             esac
         elif ((operands == 0)) && [[ $word == [=:] ]]; then
             skip=1 # NAME=VALUE and FORMAT:PATH are three words too
@@ -74,7 +88,7 @@ _pinhole() {
         mapfile -t COMPREPLY < <(compgen -W 'complete drop flight' -- "$current")
         return
         ;;
-    --file)
+    --file | --snapshot | -o)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
@@ -85,16 +99,17 @@ _pinhole() {
     esac
 
     if [[ -z $subcommand ]]; then
-        mapfile -t COMPREPLY < <(compgen -W 'run call functions doctor --backend --help --version' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'run call functions snapshot doctor help --backend --help --version' -- "$current")
         return
     fi
 
-    if ((operands == 0)) && [[ $current == -* && $previous != [=:] ]]; then
+    if ((operands == 0 && !called)) && [[ $current == -* && $previous != [=:] ]]; then
         local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring'
         case $subcommand in
         run) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --env --file --stdin --backend $trace" ;;
-        call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --raw --repeat --stats --backend $trace" ;;
-        functions) options+=' --json' ;;
+        call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --snapshot --raw --repeat --restore --stats --backend $trace" ;;
+        functions | 'snapshot info') options+=' --json' ;;
+        'snapshot save') options+=" -o --call --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --backend $trace" ;;
         doctor) options+=' --json' ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
@@ -102,8 +117,18 @@ _pinhole() {
     fi
 
     case $subcommand in
-    call)
-        if ((operands == 1)); then
+    snapshot | help)
+        local commands='run call functions snapshot doctor help'
+        if [[ $subcommand == snapshot || $previous == snapshot ]]; then
+            commands='save info verify'
+        elif ((operands > 0)); then
+            return
+        fi
+        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+        return
+        ;;
+    call | 'snapshot save')
+        if ((operands == 1)) || [[ $previous == --call ]]; then
             local names
             names=$(_pinhole_functions "$file")
             mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
@@ -116,7 +141,7 @@ _pinhole() {
         fi
         ;;
     doctor) return ;;
-    functions)
+    functions | 'snapshot info' | 'snapshot verify')
         if ((operands > 0)); then
             return
         fi

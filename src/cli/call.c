@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include <pinhole/snapshot.h>
-
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/session.h"
@@ -21,7 +19,8 @@ static const char help[] =
     "that the function takes (see `pinhole functions`): a number, true, '\"text\"', bytes as a string in "
     "base64. @PATH\n"
     "is the content of a file, for a string or bytes. What the guest itself prints goes to standard error.\n"
-    "\n" PH__SESSION_HELP "  --raw               print a string or bytes as they are, and nothing else\n"
+    "\n" PH__SESSION_HELP "  --snapshot SNAP     begin where `pinhole snapshot save` was, with no start\n"
+    "  --raw               print a string or bytes as they are, and nothing else\n"
     "  --repeat N          call N times and print the last result\n"
     "  --restore           with --repeat: put the guest back before each further call\n"
     "  --stats             print counts and times of all calls as JSON on standard error\n" PH__TRACING_HELP
@@ -30,7 +29,7 @@ static const char help[] =
     "\n" PH__SESSION_UNITS "\n"
     "Exit status: 0; 1 after an error of the guest, a fault, an abort, the time-out or a limit; 2 when used "
     "in another\n"
-    "way, or when a file is missing, malformed or refused; 3 without a usable backend; "
+    "way, or when a file is missing, malformed or refused, or SNAP does not fit; 3 without a usable backend; "
     "130 or 143\n"
     "after Ctrl-C or SIGTERM.\n";
 
@@ -70,11 +69,15 @@ static void add_used(struct request *request) {
         sum[i] += more[i];
 }
 
-/* Remembers where the guest is before the first call. */
+/* Remembers where the guest is before the first call: a snapshot that it began with is that already. */
 static ph_status remember(struct request *request) {
     if (!request->restore)
         return PH_OK;
-    return ph_snapshot_take(request->session.sandbox, &request->first);
+    if (!request->session.snapshot)
+        return ph_snapshot_take(request->session.sandbox, &request->first);
+    ph_snapshot_retain(request->session.snapshot);
+    request->first = request->session.snapshot;
+    return PH_OK;
 }
 
 /* Makes the call with (index), and all is ready for it then. */
@@ -203,6 +206,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     struct ph__session *session = &request.session;
     const struct ph__option options[] = {
         PH__SESSION_OPTIONS(request.session),
+        {"--snapshot", PH__OPTION_WORD, &session->snapshot_path},
         {"--raw", PH__OPTION_FLAG, &request.raw},
         {"--repeat", PH__OPTION_COUNT, &request.repeat},
         {"--restore", PH__OPTION_FLAG, &request.restore},

@@ -28,7 +28,7 @@ struct ph__line {
 
 /* A subcommand. (run) gets what follows its name on the command line and returns the exit status. */
 struct ph__command {
-    const char *name;    /* all that is typed behind "pinhole" */
+    const char *name;    /* all that is typed behind "pinhole", such as "snapshot save" */
     const char *summary; /* one line for `pinhole --help` */
     const char *help;
     const struct ph__command *const *parts; /* those that it is made of, and NULL behind them; or NULL */
@@ -39,6 +39,10 @@ struct ph__command {
 extern const struct ph__command ph__command_run;
 extern const struct ph__command ph__command_call;
 extern const struct ph__command ph__command_functions;
+extern const struct ph__command ph__command_snapshot;
+extern const struct ph__command ph__command_snapshot_save;
+extern const struct ph__command ph__command_snapshot_info;
+extern const struct ph__command ph__command_snapshot_verify;
 extern const struct ph__command ph__command_doctor;
 extern const struct ph__command ph__command_help;
 

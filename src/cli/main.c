@@ -13,7 +13,13 @@
 #include "cli/signals.h"
 
 static const struct ph__command *const commands[] = {
-    &ph__command_run, &ph__command_call, &ph__command_functions, &ph__command_doctor, &ph__command_help, NULL,
+    &ph__command_run,
+    &ph__command_call,
+    &ph__command_functions,
+    &ph__command_snapshot,
+    &ph__command_doctor,
+    &ph__command_help,
+    NULL,
 };
 
 static int print_help(void) {

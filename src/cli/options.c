@@ -90,15 +90,26 @@ static const char *take_word(struct ph__line *line) {
     return *line->words++;
 }
 
+/* Of an option that has no value of one word: (value) is what stood behind its sign, by mistake. */
+static int take_alone(const struct ph__command *command, struct ph__line *line,
+                      const struct ph__option *option, const char *value) {
+    if (value)
+        return ph__usage_error(command, "%s takes no value", option->name);
+    if (option->kind == PH__OPTION_FLAG)
+        return store(command, option, NULL);
+    if (line->count == 0)
+        return ph__usage_error(command, "%s needs a value", option->name);
+    *(struct ph__line *)option->value = *line;
+    *line = (struct ph__line){line->words + line->count, 0};
+    return PH__OPTIONS_GO_ON;
+}
+
 static int take_value(const struct ph__command *command, struct ph__line *line,
                       const struct ph__option *option, const char *value) {
     bool is_backend = !option->value;
 
-    if (option->kind == PH__OPTION_FLAG && !is_backend) {
-        if (value)
-            return ph__usage_error(command, "%s takes no value", option->name);
-        return store(command, option, NULL);
-    }
+    if (!is_backend && (option->kind == PH__OPTION_FLAG || option->kind == PH__OPTION_REST))
+        return take_alone(command, line, option, value);
     if (!value) {
         if (line->count == 0)
             return ph__usage_error(command, "%s needs a value", option->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Options of a subcommand: `--name VALUE` or `--name=VALUE`, up to the first word that is none or to `--`.
- * getopt_long would also take abbreviations, which a later option makes ambiguous. One letter is for -h
- * alone.
+ * getopt_long would also take abbreviations, which a later option makes ambiguous. One letter is for what
+ * hands expect, -h and -o.
  */
 #ifndef PH_CLI_OPTIONS_H
 #define PH_CLI_OPTIONS_H
@@ -16,6 +16,7 @@ enum ph__option_kind {
     PH__OPTION_COUNT,    /* uint64_t, at least 1 */
     PH__OPTION_WORD,     /* const char *: of several, the last counts */
     PH__OPTION_WORDS,    /* struct ph__words: may be given several times */
+    PH__OPTION_REST,     /* struct ph__line: all that follows, at least one word, whatever it looks like */
 };
 
 struct ph__option {

@@ -74,6 +74,7 @@ int ph__status_of_call(ph_status status) {
     case PH_E_NOT_FOUND:
     case PH_E_SIGNATURE:
     case PH_E_UNREGISTERED:
+    case PH_E_SNAPSHOT: /* of something else, or no snapshot at all */
         return PH__COMMAND_USAGE;
     case PH_E_BACKEND:
         return PH__COMMAND_NO_BACKEND;

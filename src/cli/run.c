@@ -41,6 +41,7 @@ struct request {
     struct ph__streams streams;
     struct ph__tracing trace;
     struct ph__given_files files;
+    const char *snapshot; /* refused */
     bool use_stdin;
 };
 
@@ -112,6 +113,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--env", PH__OPTION_WORDS, &request.environment},
         {"--stdin", PH__OPTION_FLAG, &request.use_stdin},
         {"--file", PH__OPTION_WORDS, &request.files.words},
+        {"--snapshot", PH__OPTION_WORD, &request.snapshot},
         PH__TRACING_OPTIONS(request.trace),
         {0},
     };
@@ -124,6 +126,11 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         status = ph__given_files_check(command, &request.files, &request.config);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
+    if (request.snapshot) {
+        status = ph__usage_error(command, "--snapshot is for `pinhole call`: a program that runs from its "
+                                          "start has no snapshot");
+        goto clean_up;
+    }
     if (line->count == 0) {
         status = ph__usage_error(command, "which file?");
         goto clean_up;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "abi/frame.h"
+#include "cli/paths.h"
 #include "cli/signals.h"
 #include "vm/memory.h"
 
@@ -95,20 +96,29 @@ static const char *path_in_host(const char *word) {
 
 /* How many words of the command line may name a file that is read. */
 static size_t read_count(const struct ph__session *session) {
-    return 1 + session->config.file_count + (size_t)session->words.count + session->hosts.count;
+    return 2 + session->config.file_count + (size_t)session->words.count + session->hosts.count;
 }
 
 /* The file that the one with (index) names, or NULL. */
 static const char *read_path(const struct ph__session *session, size_t index) {
-    if (index == 0)
-        return session->path;
-    index -= 1;
+    if (index < 2)
+        return index ? session->snapshot_path : session->path;
+    index -= 2;
     if (index < session->config.file_count)
         return session->config.files[index].host_path;
     index -= session->config.file_count;
     if (index < (size_t)session->words.count)
         return path_in(session->words.words[index]);
     return path_in_host(session->hosts.list[index - (size_t)session->words.count]);
+}
+
+const char *ph__session_reads(const struct ph__session *session, const char *path) {
+    for (size_t i = 0; i < read_count(session); i++) {
+        const char *read = read_path(session, i);
+        if (read && ph__path_is_same(read, path))
+            return read;
+    }
+    return NULL;
 }
 
 /* The guest, and what its values came from: all has been read, or is about to be, but it is the user's. */
@@ -134,12 +144,12 @@ int ph__session_trace(const struct ph__command *command, struct ph__session *ses
 #define MESSAGE_DEFAULT (16ull << 20)
 
 /* Without a limit of the user's own, it is large enough for what we send, and for an answer that is a little
- * larger, such as data that cannot be compressed. */
+ * larger, such as data that cannot be compressed. A snapshot brings its own. */
 static void grow_message_limit(struct ph__session *session) {
     size_t arguments = 0;
     size_t constant = ph__constants_payload(&session->constants);
 
-    if (session->config.max_message)
+    if (session->config.max_message || session->snapshot_path)
         return;
     for (uint32_t i = 0; i < session->arg_count; i++)
         arguments += ph__value_payload(&session->args[i]);
@@ -150,17 +160,28 @@ static void grow_message_limit(struct ph__session *session) {
     session->config.max_message = most > MESSAGE_DEFAULT ? most : MESSAGE_DEFAULT;
 }
 
+static ph_status make_sandbox(struct ph__session *session, ph_error *error) {
+    if (!session->snapshot_path)
+        return ph_sandbox_create(session->image, &session->config, &session->sandbox, error);
+    /* Mapped: a call touches a small part of it, and what is in there harms the guest alone. */
+    ph_status status =
+        ph_snapshot_load(session->image, session->snapshot_path, PH_SNAPSHOT_MAP, &session->snapshot, error);
+    return status == PH_OK
+               ? ph_sandbox_create_from(session->snapshot, &session->config, &session->sandbox, error)
+               : status;
+}
+
 ph_status ph__session_start(struct ph__session *session, ph_error *error) {
     grow_message_limit(session);
     session->config.backend = ph__command_backend;
     session->config.output = ph__held_write;
     session->config.output_context = &session->output;
-    ph_status status = ph_sandbox_create(session->image, &session->config, &session->sandbox, error);
+    ph_status status = make_sandbox(session, error);
     if (status != PH_OK)
         return status;
     ph__signals_target(session->sandbox);
     status = ph__constants_register(&session->constants, session->image, session->sandbox);
-    if (status == PH_OK && !ph__signals_received())
+    if (status == PH_OK && !session->snapshot && !ph__signals_received())
         status = ph_sandbox_start(session->sandbox);
     if (status != PH_OK)
         *error = *ph_sandbox_error(session->sandbox);
@@ -180,7 +201,11 @@ static void advise(const struct ph__session *session, const ph_error *error) {
     bool too_large =
         error->status == PH_E_TOO_LARGE || (error->status == PH_E_GUEST && error->code == PH__CODE_TOO_LARGE);
 
-    if (too_large && session->config.max_message < PH__MESSAGE_MAX)
+    if (!too_large)
+        return;
+    if (session->snapshot_path)
+        ph__complain("the limit is the snapshot's: --max-message of `pinhole snapshot save` sets it");
+    else if (session->config.max_message < PH__MESSAGE_MAX)
         ph__complain("--max-message raises the limit, up to 256M");
 }
 
@@ -203,6 +228,7 @@ void ph__session_free(struct ph__session *session) {
     for (uint32_t i = 0; i < session->arg_count; i++)
         ph__value_free(&session->args[i]);
     ph__constants_free(&session->constants);
+    ph_snapshot_close(session->snapshot);
     ph_image_close(session->image);
     ph__words_free(&session->hosts);
     ph__given_files_free(&session->files);

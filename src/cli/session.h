@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * A guest of which a function is called: from the words of `call` to a sandbox. Its options, the image, the
+ * A guest of which a function is called: what `call` and `snapshot save` share. Their options, the image, the
  * function with its arguments, the answers to what the image imports, and the sandbox that all this ends up
  * in.
  */
 #ifndef PH_CLI_SESSION_H
 #define PH_CLI_SESSION_H
 
-#include <pinhole/pinhole.h>
+#include <pinhole/snapshot.h>
 
 #include "cli/constants.h"
 #include "cli/files.h"
@@ -21,6 +21,7 @@ struct ph__session {
     struct ph__words hosts;
     struct ph__given_files files;
     struct ph__tracing trace;
+    const char *snapshot_path; /* where the sandbox begins; NULL: it is started */
 
     const char *path;      /* of the image */
     const char *name;      /* of the function; NULL: none is called */
@@ -32,6 +33,7 @@ struct ph__session {
     uint32_t arg_count;
     struct ph__constants constants;
     struct ph__held output;
+    ph_snapshot *snapshot; /* that of (snapshot_path) */
     ph_sandbox *sandbox;
 };
 
@@ -71,11 +73,15 @@ int ph__session_check(const struct ph__command *command, struct ph__session *ses
  * ph__session_check. */
 int ph__session_open(const struct ph__command *command, struct ph__session *session);
 
+/* What, of all that (session) reads, is the file at (path): the word of the command line. NULL when there is
+ * none. */
+const char *ph__session_reads(const struct ph__session *session, const char *path);
+
 /* Opens the files of the trace, which are none that (session) reads. Returns as ph__session_check. What is
  * opened is delivered by ph__session_end. */
 int ph__session_trace(const struct ph__command *command, struct ph__session *session);
 
-/* Makes the sandbox and has it wait for calls. */
+/* Makes the sandbox and has it wait for calls: it is started, or made of its snapshot. */
 ph_status ph__session_start(struct ph__session *session, ph_error *error);
 
 /* Calls the function. (result) is as for ph_call. */

@@ -20,7 +20,7 @@
 /* ---- usage --------------------------------------------------------------------------------------------- */
 
 static void every_command_has_help(void **state) {
-    static const char *const commands[] = {"run", "call", "functions", "doctor", "help"};
+    static const char *const commands[] = {"run", "call", "functions", "snapshot", "doctor", "help"};
 
     (void)state;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
@@ -48,6 +48,11 @@ static void help_is_given_for_every_way_to_ask(void **state) {
         {ARGUMENTS("call", "-h"), ARGUMENTS("call", "--help")},
         {ARGUMENTS("help", "call"), ARGUMENTS("call", "--help")},
         {ARGUMENTS("help", "help"), ARGUMENTS("help", "--help")},
+        {ARGUMENTS("snapshot", "-h"), ARGUMENTS("snapshot", "--help")},
+        {ARGUMENTS("help", "snapshot"), ARGUMENTS("snapshot", "--help")},
+        {ARGUMENTS("help", "snapshot", "save"), ARGUMENTS("snapshot", "save", "--help")},
+        {ARGUMENTS("help", "snapshot", "info"), ARGUMENTS("snapshot", "info", "--help")},
+        {ARGUMENTS("help", "snapshot", "verify"), ARGUMENTS("snapshot", "verify", "-h")},
     };
 
     (void)state;
@@ -61,6 +66,8 @@ static void help_is_given_for_every_way_to_ask(void **state) {
     }
     assert_fails(run_command(ARGUMENTS("help", "fly")), 2,
                  "pinhole: there is no command 'fly'; see 'pinhole --help'\n");
+    assert_fails(run_command(ARGUMENTS("help", "snapshot", "fly")), 2,
+                 "pinhole: there is no command 'snapshot fly'; see 'pinhole snapshot --help'\n");
     assert_fails(run_command(ARGUMENTS("help", "call", "greet")), 2,
                  "pinhole: call has no commands of its own; see 'pinhole help --help'\n");
 }

@@ -74,6 +74,25 @@ static void a_database_is_queried_in_place(void **state) {
         1, "pinhole: query: guest-error: code 0x1: no such table: numbers");
 }
 
+/* The guest has the file open: it is given again, since a snapshot holds none. */
+static void a_snapshot_goes_on_with_the_file(void **state) {
+    char snap[80];
+
+    (void)state;
+    test_needs_kvm();
+    snprintf(snap, sizeof snap, "%s/snap", folder);
+    const char *file = pair(database_path, "/db");
+    assert_prints(run_command(ARGUMENTS("snapshot", "save", "--file", file, SQLITE, "-o", snap, "--call",
+                                        "query", "\"SELECT count(*) FROM numbers\"")),
+                  0, "");
+    assert_prints(run_command(ARGUMENTS("call", "--raw", "--snapshot", snap, "--file", file, SQLITE, "query",
+                                        "\"SELECT sum(n) AS s FROM numbers\"")),
+                  0, "[{\"s\":200010000}]");
+    assert_fails(run_command(ARGUMENTS("call", "--snapshot", snap, SQLITE, "query", "\"SELECT 1\"")), 2,
+                 "pinhole: query: snapshot: ");
+    unlink(snap);
+}
+
 static void what_is_no_database_is_the_guests_error(void **state) {
     (void)state;
     test_needs_kvm();
@@ -133,6 +152,7 @@ static void wrong_files_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_database_is_queried_in_place),
+        cmocka_unit_test(a_snapshot_goes_on_with_the_file),
         cmocka_unit_test(what_is_no_database_is_the_guests_error),
         cmocka_unit_test(programs_read_files),
         cmocka_unit_test(an_unmodified_busybox_reads_files),
