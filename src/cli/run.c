@@ -85,6 +85,15 @@ static int run_image(ph_image *image, const char *path, struct request *request)
     return ph__tracing_finish(&request->trace, exit_status, PH__COMMAND_BROKEN);
 }
 
+/* The program, and the files that it is given: a trace would empty them. */
+static int spare_files(const struct ph__command *command, const char *path, const struct request *request) {
+    int status = ph__tracing_spare(command, &request->trace, path);
+
+    for (size_t i = 0; i < request->config.file_count && status == PH__OPTIONS_GO_ON; i++)
+        status = ph__tracing_spare(command, &request->trace, request->config.files[i].host_path);
+    return status;
+}
+
 static int run_file(const struct ph__command *command, const char *path, struct request *request) {
     ph_image *image;
     ph_error error;
@@ -93,7 +102,7 @@ static int run_file(const struct ph__command *command, const char *path, struct 
         ph__complain("%s", error.message);
         return PH__COMMAND_BROKEN;
     }
-    int exit_status = ph__tracing_spare(command, &request->trace, path);
+    int exit_status = spare_files(command, path, request);
     if (exit_status == PH__OPTIONS_GO_ON)
         exit_status = ph__tracing_open(command, &request->trace, &request->config);
     if (exit_status == PH__OPTIONS_GO_ON)

@@ -149,6 +149,23 @@ static void wrong_files_are_refused(void **state) {
                  2, "pinhole: query: argument: /data.db and /data.db cannot both be files in the guest");
 }
 
+static void no_trace_goes_over_a_file(void **state) {
+    char trace[96];
+
+    (void)state;
+    snprintf(trace, sizeof trace, "jsonl:%s", database_path);
+    assert_fails(run_command(ARGUMENTS("call", "--trace", trace, "--file", pair(database_path, "/db"), SQLITE,
+                                       "query", "\"\"")),
+                 2, "pinhole: --trace jsonl:");
+    assert_fails(run_command(ARGUMENTS("run", "--timeout", "2s", "--trace", trace, "--file",
+                                       pair(database_path, "/db"), GUEST("mapped_files"))),
+                 125, "pinhole: --trace jsonl:");
+    FILE *file = fopen(database_path, "re");
+    assert_non_null(file);
+    assert_int_equal(getc(file), 'S'); /* "SQLite format 3" */
+    fclose(file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_database_is_queried_in_place),
@@ -157,6 +174,7 @@ int main(void) {
         cmocka_unit_test(programs_read_files),
         cmocka_unit_test(an_unmodified_busybox_reads_files),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(no_trace_goes_over_a_file),
     };
     return cmocka_run_group_tests(tests, files_make, files_remove);
 }
