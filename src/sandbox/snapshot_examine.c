@@ -55,7 +55,7 @@ static ph_status examine(struct ph__snapshot_file *opened, const char *path, boo
 }
 
 ph_status ph_snapshot_examine(const char *path, bool verify, ph_snapshot_info *info, ph_error *error) {
-    ph_error ignored;
+    ph_error ignored = {0};
     struct ph__snapshot_file opened = {.file = -1};
 
     if (!path || !info)

@@ -176,17 +176,17 @@ ph_status ph__snapshot_head_decode(const uint8_t *untrusted_bytes, size_t size, 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
 void ph__snapshot_words_encode(const uint64_t *words, size_t count, uint8_t *bytes) {
-    struct cursor cursor = {.to = bytes};
-
     for (size_t i = 0; i < count; i++)
-        number_pass(&cursor, words[i], sizeof words[i]);
+        for (size_t j = 0; j < sizeof words[i]; j++)
+            bytes[i * sizeof words[i] + j] = (uint8_t)(words[i] >> 8 * j);
 }
 
 void ph__snapshot_words_decode(const uint8_t *bytes, size_t count, uint64_t *words) {
-    struct cursor cursor = {.from = bytes};
-
-    for (size_t i = 0; i < count; i++)
-        words[i] = number_pass(&cursor, 0, sizeof words[i]);
+    for (size_t i = 0; i < count; i++) {
+        words[i] = 0;
+        for (size_t j = 0; j < sizeof words[i]; j++)
+            words[i] |= (uint64_t)bytes[i * sizeof words[i] + j] << 8 * j;
+    }
 }
 
 static bool is_in(const struct ph__region *region, uint64_t offset) {

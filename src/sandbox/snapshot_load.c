@@ -222,7 +222,7 @@ static ph_status load(struct loading *loading, ph_image *image, const char *path
 
 ph_status ph_snapshot_load(ph_image *image, const char *path, ph_snapshot_mode mode, ph_snapshot **result,
                            ph_error *error) {
-    ph_error ignored;
+    ph_error ignored = {0};
     struct ph__snapshot_file opened = {.file = -1};
     struct loading loading = {
         .opened = &opened,

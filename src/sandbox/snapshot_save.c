@@ -53,7 +53,7 @@ static void name_copy(const char *path, char name[PH__SNAPSHOT_NAME_SIZE]) {
     if (length >= PH__SNAPSHOT_NAME_SIZE)
         last += length - (PH__SNAPSHOT_NAME_SIZE - 1);
     memset(name, 0, PH__SNAPSHOT_NAME_SIZE);
-    memcpy(name, last, strlen(last));
+    snprintf(name, PH__SNAPSHOT_NAME_SIZE, "%s", last);
 }
 
 /* What KVM leaves in the registers of ring 3 and is not ring 3's, or means nothing, is the same in every
@@ -221,9 +221,11 @@ static char *folder_of(const char *path) {
 static ph_status save(struct saving *saving) {
     char *folder = folder_of(saving->path);
     char *temporary = NULL;
-    ph_status status = folder ? target_check(saving) : no_memory(saving->error);
     int folder_file = -1;
 
+    if (!folder)
+        return no_memory(saving->error);
+    ph_status status = target_check(saving);
     if (status != PH_OK)
         goto free_names;
     folder_file = ph__system.open(folder[0] ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -253,7 +255,7 @@ free_names:
 }
 
 ph_status ph_snapshot_save(ph_snapshot *snapshot, const char *path, ph_error *error) {
-    ph_error ignored;
+    ph_error ignored = {0};
     struct saving saving = {
         .snapshot = snapshot,
         .path = path,

@@ -53,8 +53,8 @@ const char *in_folder(const char *name) {
     return path;
 }
 
-uint8_t *file_take(const char *name, size_t *size) {
-    FILE *file = fopen(name, "rbe");
+uint8_t *file_take(const char *from, size_t *size) {
+    FILE *file = fopen(from, "rbe");
 
     assert_non_null(file);
     fseek(file, 0, SEEK_END);
@@ -67,8 +67,8 @@ uint8_t *file_take(const char *name, size_t *size) {
     return bytes;
 }
 
-void file_put(const char *name, const uint8_t *bytes, size_t size) {
-    FILE *file = fopen(name, "wbe");
+void file_put(const char *to, const uint8_t *bytes, size_t size) {
+    FILE *file = fopen(to, "wbe");
 
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);

@@ -24,8 +24,8 @@ const char *in_folder(const char *name);
 size_t folder_count(void);
 
 /* All of a file; to be freed. */
-uint8_t *file_take(const char *path, size_t *size);
-void file_put(const char *path, const uint8_t *bytes, size_t size);
+uint8_t *file_take(const char *from, size_t *size);
+void file_put(const char *to, const uint8_t *bytes, size_t size);
 
 /* Makes the digest of head and tables at (bytes) right again, after a change of (head). */
 void file_seal(uint8_t *bytes, const struct ph__snapshot_head *head);
