@@ -5,6 +5,9 @@
  */
 #include "base/sha256.h"
 
+#include <cpuid.h>
+#include <immintrin.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes (4.2.2). */
@@ -33,7 +36,7 @@ static uint32_t schedule(uint32_t w[16], unsigned t) {
 }
 
 /* One block (6.2.2). */
-static void compress(uint32_t state[8], const uint8_t *block) {
+static void compress_plain(uint32_t state[8], const uint8_t *block) {
     uint32_t w[16];
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
@@ -64,6 +67,66 @@ static void compress(uint32_t state[8], const uint8_t *block) {
     state[5] += f;
     state[6] += g;
     state[7] += h;
+}
+
+/* The same with the processor's instructions for it, several times as fast (Intel SDM, volume 2,
+ * SHA256RNDS2): the state is kept as ABEF and CDGH, and four words of the schedule in each vector. */
+__attribute__((target("sha,sse4.1"))) static void compress_fast(uint32_t state[8], const uint8_t *block) {
+    const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+    const __m128i dcba = _mm_loadu_si128((const __m128i *)state);
+    const __m128i hgfe = _mm_loadu_si128((const __m128i *)(state + 4));
+    const __m128i badc = _mm_shuffle_epi32(dcba, 0xb1);
+    const __m128i efgh = _mm_shuffle_epi32(hgfe, 0x1b);
+    __m128i abef = _mm_alignr_epi8(badc, efgh, 8);
+    __m128i cdgh = _mm_blend_epi16(efgh, badc, 0xf0);
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4];
+
+    for (unsigned i = 0; i < 4; i++)
+        w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)block + i), big_endian);
+    for (unsigned i = 0; i < 16; i++) {
+        const __m128i words = w[i % 4];
+        const __m128i sum = _mm_add_epi32(words, _mm_loadu_si128((const __m128i *)(k + 4 * i)));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+        /* The four words that come sixteen behind these. */
+        const __m128i before7 = _mm_alignr_epi8(w[(i + 3) % 4], w[(i + 2) % 4], 4);
+        const __m128i half = _mm_add_epi32(_mm_sha256msg1_epu32(words, w[(i + 1) % 4]), before7);
+        w[i % 4] = _mm_sha256msg2_epu32(half, w[(i + 3) % 4]);
+    }
+    abef = _mm_add_epi32(abef, abef_before);
+    cdgh = _mm_add_epi32(cdgh, cdgh_before);
+    const __m128i feba = _mm_shuffle_epi32(abef, 0x1b);
+    const __m128i dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+    _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(feba, dchg, 0xf0));
+    _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+bool ph__sha256_plain;
+
+/* CPUID leaf 7, EBX bit 29, and for the rest of what is used leaf 1, ECX bits 9 and 19. */
+static bool is_fast(void) {
+    static _Atomic int known; /* 1: it is; 2: it is not */
+    int value = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (value == 0) {
+        const unsigned needed = 1u << 9 | 1u << 19;
+        unsigned a, b, c, d, features = 0;
+        if (__get_cpuid(1, &a, &b, &features, &d) && (features & needed) == needed &&
+            __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1))
+            value = 1;
+        else
+            value = 2;
+        atomic_store_explicit(&known, value, memory_order_relaxed);
+    }
+    return value == 1 && !ph__sha256_plain;
+}
+
+static void compress(uint32_t state[8], const uint8_t *block) {
+    if (is_fast())
+        compress_fast(state, block);
+    else
+        compress_plain(state, block);
 }
 
 void ph__sha256_begin(struct ph__sha256 *hash) {

@@ -7,11 +7,15 @@
 #ifndef PH_BASE_SHA256_H
 #define PH_BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define PH__SHA256_SIZE 32u
 #define PH__SHA256_BLOCK 64u
+
+/* Without the processor's instructions for it; for tests. */
+extern bool ph__sha256_plain;
 
 /* A digest under way. */
 struct ph__sha256 {

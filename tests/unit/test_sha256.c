@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * SHA-256 gives what NIST's examples for FIPS 180-4 give, whatever the pieces that the bytes come in.
+ * SHA-256 gives what NIST's examples for FIPS 180-4 give, whatever the pieces that the bytes come in, with
+ * the processor's instructions for it and without.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,11 +77,26 @@ static void pieces_of_every_size_come_to_the_same(void **state) {
     }
 }
 
+static int with_instructions(void **state) {
+    (void)state;
+    ph__sha256_plain = false;
+    return 0;
+}
+
+static int without_instructions(void **state) {
+    (void)state;
+    ph__sha256_plain = true;
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_examples_of_the_standard_come_out),
-        cmocka_unit_test(a_million_letters_come_out),
-        cmocka_unit_test(pieces_of_every_size_come_to_the_same),
+        cmocka_unit_test_setup(the_examples_of_the_standard_come_out, with_instructions),
+        cmocka_unit_test_setup(the_examples_of_the_standard_come_out, without_instructions),
+        cmocka_unit_test_setup(a_million_letters_come_out, with_instructions),
+        cmocka_unit_test_setup(a_million_letters_come_out, without_instructions),
+        cmocka_unit_test_setup(pieces_of_every_size_come_to_the_same, with_instructions),
+        cmocka_unit_test_setup(pieces_of_every_size_come_to_the_same, without_instructions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,44 @@ static void what_goes_in_comes_out(void **state) {
     assert_string_equal(head.image_name, "guest");
 }
 
+/* docs/snapshots.md has the table: files of this version stay readable. */
+static void the_parts_are_where_the_table_says(void **state) {
+    static const struct {
+        size_t offset, size;
+        uint64_t value;
+    } numbers[] = {
+        {8, 4, 1},
+        {12, 4, 8192},
+        {112, 4, PH__ABI_VERSION},
+        {116, 4, 1},
+        {120, 8, 4096},
+        {136, 8, SNAPSHOT_PAGES},
+        {152, 8, 0x123456789abcdef0},
+        {160, 8, 1600000000000000000},
+        {168, 8, 7},
+        {176, 8, 4096},
+        {192, 8, 8 << 20},
+        {216, 8, SNAPSHOT_IMAGE_GVA},
+        {224, 8, SNAPSHOT_IMAGE_SIZE},
+        {264, 4, 20},
+        {268, 4, 0x00030201},
+        {588 + 16 * 8, 8, SNAPSHOT_IMAGE_GVA}, /* RIP */
+        {756, 4, 576},
+        {4096 + 512, 8, 3}, /* XSTATE_BV */
+    };
+    (void)state;
+
+    assert_memory_equal(sample->bytes, "\x89pinhol\x1a", 8);
+    assert_memory_equal(sample->bytes + 332, "guest", 6);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uint64_t value = 0;
+        memcpy(&value, sample->bytes + numbers[i].offset, numbers[i].size);
+        if (value != numbers[i].value)
+            fail_msg("another number at %zu", numbers[i].offset);
+    }
+    assert_memory_equal(sample->bytes + PH__SNAPSHOT_HEAD_SIZE, sample->pages, sizeof sample->pages);
+}
+
 static void assert_flip_is_found(size_t byte, unsigned bit) {
     sample->bytes[byte] ^= (uint8_t)(1u << bit);
     if (check(&anything) != PH_E_SNAPSHOT || error.message[0] == 0)
@@ -364,6 +402,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(what_goes_in_comes_out),
+        TEST(the_parts_are_where_the_table_says),
         TEST(every_bit_that_flips_is_found),
         TEST(a_file_that_is_cut_off_is_found),
         TEST(what_does_not_fit_is_named),
