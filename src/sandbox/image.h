@@ -2,7 +2,7 @@
 /*
  * An opened image: what the ELF file says, copied and checked, and its loaded content in a sealed memfd that
  * every sandbox maps copy-on-write. Immutable once opened, so it needs no lock; only the reference count
- * changes.
+ * changes, and what identifies it is found out when somebody asks.
  */
 #ifndef PH_SANDBOX_IMAGE_H
 #define PH_SANDBOX_IMAGE_H
@@ -39,6 +39,14 @@ struct ph__symbol {
     uint32_t underscores; /* before the name, at most PH__UNDERSCORES_MAX */
 };
 
+/* What tells an image from others: its build-id, or where the linker gave it none, the SHA-256 of what is
+ * loaded and where. The bytes behind (size) are zero. */
+struct ph__image_identity {
+    bool is_build_id;
+    uint32_t size;
+    uint8_t bytes[PH__BUILD_ID_MAX];
+};
+
 struct ph_image {
     atomic_size_t references;
     char *name; /* the path, or what the caller called it */
@@ -46,6 +54,10 @@ struct ph_image {
 
     uint32_t build_id_size; /* 0: none */
     uint8_t build_id[PH__BUILD_ID_MAX];
+    /* Without a build-id, what ph__image_identify found: whoever gets (identified) from 0 to 1 writes it, and
+     * then makes it 2. */
+    _Atomic int identified;
+    struct ph__image_identity identity;
 
     uint64_t gva; /* the span, in whole pages */
     uint64_t size;
@@ -82,16 +94,9 @@ struct ph_image {
 /* Another reference. */
 void ph__image_retain(ph_image *image);
 
-/* What tells an image from others: its build-id, or where the linker gave it none, the SHA-256 of what is
- * loaded and where. The bytes behind (size) are zero. */
-struct ph__image_identity {
-    bool is_build_id;
-    uint32_t size;
-    uint8_t bytes[PH__BUILD_ID_MAX];
-};
-
-/* image_identity.c: fills (identity). PH_E_SYSTEM. */
-ph_status ph__image_identify(const ph_image *image, struct ph__image_identity *identity, ph_error *error);
+/* image_identity.c: fills (identity). Reads all of an image without a build-id the first time. PH_E_SYSTEM.
+ */
+ph_status ph__image_identify(ph_image *image, struct ph__image_identity *identity, ph_error *error);
 
 /* image_content.c: content in a memfd that sandboxes map, of images and snapshots alike. A new one, to be
  * sealed once it is filled; -1 with errno. Writes all of (bytes) at (offset); -1 with errno. Whether all are

@@ -58,18 +58,35 @@ static ph_status add_content(struct ph__sha256 *hash, const ph_image *image, ph_
     }
 }
 
-ph_status ph__image_identify(const ph_image *image, struct ph__image_identity *identity, ph_error *error) {
+/* What is loaded, and where. */
+static ph_status read_all(const ph_image *image, struct ph__image_identity *identity, ph_error *error) {
     struct ph__sha256 hash;
 
-    *identity =
-        (struct ph__image_identity){.is_build_id = image->build_id_size > 0, .size = image->build_id_size};
-    memcpy(identity->bytes, image->build_id, image->build_id_size);
-    if (identity->is_build_id)
-        return PH_OK;
+    *identity = (struct ph__image_identity){.size = PH__SHA256_SIZE};
     ph__sha256_begin(&hash);
     add_places(&hash, image);
     ph_status status = add_content(&hash, image, error);
     ph__sha256_end(&hash, identity->bytes);
-    identity->size = PH__SHA256_SIZE;
+    return status;
+}
+
+ph_status ph__image_identify(ph_image *image, struct ph__image_identity *identity, ph_error *error) {
+    int nobody = 0;
+
+    if (image->build_id_size) {
+        *identity = (struct ph__image_identity){.is_build_id = true, .size = image->build_id_size};
+        memcpy(identity->bytes, image->build_id, image->build_id_size);
+        return PH_OK;
+    }
+    /* Pairs with the release below: whoever sees 2 sees the identity. */
+    if (atomic_load_explicit(&image->identified, memory_order_acquire) == 2) {
+        *identity = image->identity;
+        return PH_OK;
+    }
+    ph_status status = read_all(image, identity, error);
+    if (status == PH_OK && atomic_compare_exchange_strong(&image->identified, &nobody, 1)) {
+        image->identity = *identity;
+        atomic_store_explicit(&image->identified, 2, memory_order_release);
+    }
     return status;
 }
