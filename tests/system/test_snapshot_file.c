@@ -207,6 +207,38 @@ static void protections_and_traces_go_on(void **state) {
     ph_image_close(image);
 }
 
+/* The files themselves are the config's, each time. */
+static void a_guest_with_files_gets_them_again_from_its_config(void **state) {
+    const ph_file mapped = {.guest_path = "/data", .bytes = {"some bytes", 10}};
+    ph_snapshot_info info = PH_SNAPSHOT_INFO_INIT;
+    ph_snapshot *snapshot = NULL;
+    ph_error error;
+
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("snapshot-musl");
+    ph_config config = small_config;
+    config.files = &mapped;
+    config.file_count = 1;
+    ph_sandbox *sandbox = test_sandbox(image, &config);
+    test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+    test_status(sandbox, ph_snapshot_take(sandbox, &snapshot), PH_OK);
+    assert_int_equal(ph_snapshot_save(snapshot, in_folder("file"), &error), PH_OK);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+    assert_int_equal(ph_snapshot_examine(in_folder("file"), true, &info, &error), PH_OK);
+    assert_int_equal(info.files, 2 * PH__LARGE_PAGE_SIZE); /* a table, and the file */
+    for (size_t m = 0; m < 2; m++) {
+        snapshot = snapshot_load(image, "file", modes[m]);
+        sandbox = sandbox_from(snapshot, &config);
+        assert_int_equal(counted(sandbox), 1);
+        ph_sandbox_destroy(sandbox);
+        assert_int_equal(ph_sandbox_create_from(snapshot, NULL, &sandbox, &error), PH_E_SNAPSHOT);
+        ph_snapshot_close(snapshot);
+    }
+    ph_image_close(image);
+}
+
 static void what_does_not_fit_is_refused_by_name(void **state) {
     size_t size;
 
@@ -360,6 +392,7 @@ int main(void) {
         cmocka_unit_test(a_file_can_be_replaced_while_its_snapshot_is_in_use),
         cmocka_unit_test(nothing_that_a_guest_writes_reaches_the_file),
         cmocka_unit_test(protections_and_traces_go_on),
+        cmocka_unit_test(a_guest_with_files_gets_them_again_from_its_config),
         cmocka_unit_test(what_does_not_fit_is_refused_by_name),
         cmocka_unit_test(what_is_no_file_of_a_snapshot_is_refused),
         cmocka_unit_test(a_file_is_replaced_as_a_whole_or_not_at_all),
