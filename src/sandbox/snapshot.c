@@ -245,7 +245,7 @@ static ph_status take_pages(struct taking *taking) {
         const uint8_t *bytes = mine <= theirs ? own_bytes(taking, mine) : NULL;
         if (mine <= theirs && !bytes)
             status = ph__page_store_lost(taking->error);
-        else if (theirs <= mine)
+        else if (taking->below && theirs <= mine)
             status = page_share(taking, j, bytes);
         else
             status = page_take(taking, mine, bytes);
