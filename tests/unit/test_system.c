@@ -75,6 +75,7 @@ static const char *const harmless[] = {
     "strstr",
     "strtod",
     "strtol",
+    "sysconf",
     "tls_get_addr",
     "uselocale",
     "vsnprintf",
