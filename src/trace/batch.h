@@ -69,9 +69,9 @@ enum ph__loss {
 
 struct ph__batch_loss {
     struct ph__batch batch;
-    uint32_t cause; /* enum ph__loss */
-    uint32_t reserved;
-    uint64_t records; /* 0 when it is not known */
+    uint32_t cause;     /* enum ph__loss */
+    uint32_t restarted; /* PH__LOSS_RING: 1 if the guest's counts have begun at 0 again before this */
+    uint64_t records;   /* 0 when it is not known */
     uint64_t bytes;
 };
 

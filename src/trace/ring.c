@@ -54,6 +54,7 @@ PH__HOT bool ph__ring_losses_tell(struct ph__stream *stream, uint64_t kept) {
             .cause = (uint32_t)cause,
             .records = lost->records,
             .bytes = lost->bytes,
+            .restarted = lost->restarted,
         };
         ph__queue_push(&stream->queue, &loss->batch);
         *lost = (struct ph__lost){0};
@@ -193,6 +194,13 @@ PH__HOT void ph__ring_dropped_report(struct ph__stream *stream) {
     stream->ring_dropped = untrusted_dropped;
     stream->ring_dropped_bytes = untrusted(&stream->view.ring->dropped_bytes);
     /* Counts of the guest's life, not of what is new. */
-    stream->lost[PH__LOSS_RING] = (struct ph__lost){0};
+    stream->lost[PH__LOSS_RING] = (struct ph__lost){.restarted = stream->lost[PH__LOSS_RING].restarted};
     lose(stream, PH__LOSS_RING, untrusted_dropped, stream->ring_dropped_bytes);
+}
+
+void ph__ring_dropped_restart(struct ph__stream *stream) {
+    if (stream->policy != PH_TRACE_DROP)
+        return;
+    stream->lost[PH__LOSS_RING] = (struct ph__lost){.restarted = true};
+    lose(stream, PH__LOSS_RING, 0, 0);
 }

@@ -136,8 +136,9 @@ ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__s
     return PH_OK;
 }
 
-/* An empty ring. Positions and counts go on where the last generation's ended: an end that was begun there
- * names no span of this one. */
+/* An empty ring. Positions go on where the last generation's ended: an end that was begun there names no span
+ * of this one. Counts do not: they are whatever that guest has written there, and not for this one to read.
+ */
 static void ring_reset(struct ph__stream *stream) {
     const struct ph__ring_view *view = &stream->view;
     uint64_t policy = (uint64_t)stream->policy;
@@ -150,10 +151,9 @@ static void ring_reset(struct ph__stream *stream) {
         .end_limit = first + view->size,
         .mask = view->size - 1,
         .oldest = first,
-        .dropped = stream->ring_dropped,
-        .dropped_bytes = stream->ring_dropped_bytes,
-        .gap_dropped = stream->ring_dropped,
     };
+    stream->ring_dropped = 0;
+    stream->ring_dropped_bytes = 0;
     view->control->ring_size = view->size;
     view->control->policy = policy;
     view->control->first = first;
@@ -222,9 +222,11 @@ void ph__stream_restart(struct ph__stream *stream, uint64_t least) {
     if (stream->attached) {
         take(stream, false, &until_ns);
         ph__ring_dropped_report(stream);
+        ph__ring_losses_tell(stream, PH__QUEUE_KEPT);
         if (stream->tail < least)
             stream->tail = least;
         ring_reset(stream);
+        ph__ring_dropped_restart(stream);
     }
     ph__lock_give(&stream->lock);
 }

@@ -29,6 +29,7 @@ struct ph__lost {
     uint64_t records;
     uint64_t bytes;
     bool any;
+    bool restarted; /* struct ph__batch_loss */
 };
 #define PH__LOSSES (PH__LOSS_RING + 1)
 
@@ -142,5 +143,7 @@ bool ph__ring_losses_tell(struct ph__stream *stream, uint64_t kept);
 void ph__ring_give_up(struct ph__stream *stream, enum ph__loss cause);
 /* Counts records that the guest itself has dropped since the last time. */
 void ph__ring_dropped_report(struct ph__stream *stream);
+/* The guest's own count begins at 0 again. */
+void ph__ring_dropped_restart(struct ph__stream *stream);
 
 #endif

@@ -184,6 +184,8 @@ static void take_loss(struct ph__tree *tree, const struct ph__batch_loss *loss) 
 
     switch ((enum ph__loss)loss->cause) {
     case PH__LOSS_RING:
+        if (loss->restarted)
+            tree->ring_records = tree->ring_bytes = 0;
         if (!ph__tree_ring_loss_take(tree, loss->records, loss->bytes))
             ph__trace_count(&stats->malformed, 1);
         return;
