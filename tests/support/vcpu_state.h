@@ -97,6 +97,7 @@ static inline void vcpu_state_get(const ph_sandbox *sandbox, struct vcpu_state *
 /* Whether an MSR counts by itself or is about time. */
 static inline bool vcpu_msr_moves(uint32_t index) {
     return index == 0x10 || index == 0x3b || index == 0x6e0 || /* TSC, TSC_ADJUST, TSC_DEADLINE */
+           index == 0x40000010 || index == 0x40000020 ||       /* Hyper-V's run time and reference time */
            (index >= 0x4b564d00 && index <= 0x4b564dff) || index == 0x11 || index == 0x12; /* KVM's own */
 }
 
