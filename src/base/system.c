@@ -64,4 +64,5 @@ struct ph__system ph__system = {
     .nanosleep = nanosleep,
     .getrusage = getrusage,
     .getrandom = getrandom,
+    .sysconf = sysconf,
 };

@@ -71,6 +71,7 @@ struct ph__system {
     int (*nanosleep)(const struct timespec *time, struct timespec *left);
     int (*getrusage)(int who, struct rusage *usage);
     ssize_t (*getrandom)(void *bytes, size_t size, unsigned flags);
+    long (*sysconf)(int name);
 };
 
 extern struct ph__system ph__system;

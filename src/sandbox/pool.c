@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
+#include "base/system.h"
 #include "base/time.h"
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
@@ -412,7 +413,7 @@ static ph_status take_config(ph_pool *pool, const ph_pool_config *config, ph_err
         pool->config.sandbox = &pool->sandbox_config;
     }
     if (pool->config.capacity == 0) {
-        long processors = sysconf(_SC_NPROCESSORS_ONLN);
+        long processors = ph__system.sysconf(_SC_NPROCESSORS_ONLN);
         pool->config.capacity = processors > 0 ? (uint32_t)processors : 1;
     }
     if (pool->config.warm > pool->config.capacity)

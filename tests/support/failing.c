@@ -142,6 +142,7 @@ static int failing_memfd_create(const char *name, unsigned flags) {
 FAILING(int, stat, (const char *path, struct stat *information), (path, information), EACCES, -1)
 FAILING(off_t, lseek, (int file, off_t offset, int whence), (file, offset, whence), EINVAL, -1)
 FAILING(int, ftruncate, (int file, off_t size), (file, size), ENOSPC, -1)
+FAILING(long, sysconf, (int name), (name), EINVAL, -1)
 FAILING(int, fsync, (int file), (file), EIO, -1)
 FAILING(int, access, (const char *path, int mode), (path, mode), ENOENT, -1)
 FAILING(int, rename, (const char *from, const char *to), (from, to), EACCES, -1)
@@ -191,6 +192,7 @@ __attribute__((constructor)) static void replace_entries(void) {
     REPLACE(fstat);
     REPLACE(ftruncate);
     REPLACE(fsync);
+    REPLACE(sysconf);
     REPLACE(fcntl);
     REPLACE(ioctl);
     REPLACE(access);
