@@ -32,6 +32,7 @@ _Static_assert(offsetof(struct ph__regs, rflags) == offsetof(struct kvm_regs, rf
 #define MSR_TSC 0x10u
 
 #define RFLAGS_FIXED 0x2ull
+#define RFLAGS_TRAP 0x100ull
 /* What a program may set for itself: status flags, DF, TF, AC, ID. */
 #define RFLAGS_USER 0x250dd5ull
 /* What an exception pushes, behind the error code that every stub has seen to. */
@@ -565,7 +566,9 @@ static ph_status kvm_load(struct ph__vcpu *base, const struct ph__processor *pro
                           ph_error *error) {
     struct kvm_vcpu *vcpu = (struct kvm_vcpu *)base;
     const struct ph__kvm_target target = target_of(vcpu);
-    bool unusual = whole || vcpu->unusual || !vcpu->settled;
+    /* A step that is due behind the last doorbell goes into DR6 when the exit is completed. */
+    bool stepped = shared_regs(vcpu)->rflags & RFLAGS_TRAP;
+    bool unusual = whole || vcpu->unusual || !vcpu->settled || stepped;
     ph_status status = vcpu->entered ? discard_exit(vcpu, error) : PH_OK;
 
     if (status == PH_OK)

@@ -45,7 +45,7 @@ static void try(struct subject *subject, const char *name, const ph_value *args,
              count > 1 ? (unsigned long long)args[1].u64 : 0, ph_status_kind(status));
     /* After a reset it is all another, as the restore knows; a guest that has been reset is none of this. */
     assert_int_not_equal(status, PH_E_TRIPLE_FAULT);
-    vcpu_state_get(subject->sandbox, &after);
+    vcpu_state_get_raw(&after);
     vcpu_same_beyond_ring_3(what, &subject->before, &after);
     if (ph_sandbox_restore(subject->sandbox, subject->snapshot) != PH_OK)
         fail_msg("%s: restore: %s", what, ph_sandbox_error(subject->sandbox)->message);
