@@ -214,8 +214,12 @@ static ph_status name_give(const struct saving *saving, const char *temporary, i
 /* The folders of (path), with the last slash, to be freed; NULL when there is no memory. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
+    const size_t size = slash ? (size_t)(slash + 1 - path) : 0;
+    char *folder = calloc(1, size + 1);
 
-    return strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+    if (folder)
+        memcpy(folder, path, size);
+    return folder;
 }
 
 static ph_status save(struct saving *saving) {
