@@ -33,8 +33,7 @@ typedef struct ph_pool_config {
        needed: by a take that finds none idle and fewer than (capacity). */
     uint32_t warm;
     /** For each sandbox, as for ph_sandbox_create_from; NULL: as in the snapshot. Copied; what it points to
-       must live as long as the pool. With keep_output, a sandbox whose guest has left output is made anew
-       when it is given back, since a restore leaves that. */
+       must live as long as the pool. */
     const ph_config *sandbox;
     /** Called once for each new sandbox, to register its host functions; NULL when it needs none. It may call
        the guest, which is put back to the snapshot afterwards. Anything but PH_OK ends the making. On the

@@ -117,7 +117,7 @@ typedef struct ph_snapshot_info {
 } ph_snapshot_info;
 
 #define PH_SNAPSHOT_INFO_INIT                                                                                \
-    { .size = sizeof(ph_snapshot_info) }
+    { sizeof(ph_snapshot_info), 0, 0, false, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * Reads and checks header and tables of the file (path) into (info), and with (verify) the content of all

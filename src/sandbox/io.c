@@ -54,6 +54,10 @@ ph_bytes ph_sandbox_output(const ph_sandbox *sandbox, int stream) {
     return (ph_bytes){sandbox->kept[stream - 1].bytes, sandbox->kept[stream - 1].size};
 }
 
+void ph__output_forget(ph_sandbox *sandbox) {
+    sandbox->kept[0].size = sandbox->kept[1].size = 0;
+}
+
 ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
     const ph_config *config = &sandbox->config;
     const uint8_t *bytes = io_bytes(sandbox);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Pools of sandboxes (pinhole/pool.h): who has which, who waits, and whose turn it is. Called by programs
- * alone, and itself made of the public functions of sandboxes and snapshots.
+ * alone, and itself made of the public functions of sandboxes and snapshots, but for ph__output_forget.
  *
  * One lock covers the lists and counts. Sandboxes are made, put back and destroyed without it, since each of
  * that takes as long as hundreds of takes.
@@ -24,6 +24,7 @@
 #include "base/process.h"
 #include "base/system.h"
 #include "base/time.h"
+#include "sandbox/sandbox.h"
 
 /* ---- lists --------------------------------------------------------------------------------------------- */
 
@@ -103,6 +104,7 @@ static ph_status prepare(const ph_pool *pool, ph_sandbox *sandbox, ph_error *err
     if (status != PH_OK)
         return ph__error_set(error, status, "a sandbox of the pool cannot be put back once prepared: %s",
                              cause->message);
+    ph__output_forget(sandbox);
     return PH_OK;
 }
 
@@ -134,12 +136,6 @@ static ph_status member_make(const ph_pool *pool, struct member **made, ph_error
     }
     *made = member;
     return PH_OK;
-}
-
-/* Output that the host keeps is no part of a snapshot, so the next taker would find it, and room for it would
- * run out. */
-static bool has_output(const ph_sandbox *sandbox) {
-    return ph_sandbox_output(sandbox, 1).size != 0 || ph_sandbox_output(sandbox, 2).size != 0;
 }
 
 /* ---- whose turn it is, with the lock ------------------------------------------------------------------- */
@@ -315,7 +311,10 @@ void ph_pool_give(ph_pool *pool, ph_sandbox *sandbox) {
     if (!member)
         return;
     ph_status status = ph_sandbox_restore(sandbox, pool->snapshot);
-    bool restored = status == PH_OK && !has_output(sandbox);
+    bool restored = status == PH_OK;
+    /* No part of a snapshot: the next taker would find it, and room for it would run out. */
+    if (restored)
+        ph__output_forget(sandbox);
     if (!restored && status != PH_E_BUSY) {
         ph_sandbox_destroy(sandbox);
         member->sandbox = NULL;

@@ -138,6 +138,8 @@ ph_status ph__host_call_serve(ph_sandbox *sandbox);
 /* io.c: serve WRITE, READ and SLEEP. The answer goes into RAX. PH_OK to go on. */
 ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size);
 ph_status ph__io_read(ph_sandbox *sandbox, uint64_t stream, uint64_t size);
+/* Lets go of output that was kept. */
+void ph__output_forget(ph_sandbox *sandbox);
 ph_status ph__io_sleep(ph_sandbox *sandbox, uint64_t nanoseconds);
 
 /* protect.c: serves a PROTECT doorbell. */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "sandbox/sandbox.h"
+
 #define WORKERS 8u
 #define CAPACITY 3u
 
@@ -126,6 +128,9 @@ static void use(struct worker *worker, ph_sandbox *sandbox) {
     case 6:
         restore(worker, sandbox, stress->pooled.snapshot);
         expect_count(worker, sandbox, 1);
+        break;
+    case 7: /* as if the host side had failed: it must be replaced */
+        atomic_store(&sandbox->state, PH_STATE_BROKEN);
         break;
     default:
         expect_count(worker, sandbox, 2);

@@ -10,3 +10,4 @@
 const ph_config headers_config = PH_CONFIG_INIT;
 const ph_pool_config headers_pool_config = PH_POOL_CONFIG_INIT;
 const ph_pool_stats headers_pool_stats = PH_POOL_STATS_INIT;
+const ph_snapshot_info headers_snapshot_info = PH_SNAPSHOT_INFO_INIT;
