@@ -32,6 +32,7 @@ struct bench_report;
 void bench_call(const struct bench_paths *paths, struct bench_report *report);
 void bench_create(const struct bench_paths *paths, struct bench_report *report);
 void bench_create_from(const struct bench_paths *paths, struct bench_report *report);
+void bench_greedy(const struct bench_paths *paths, struct bench_report *report);
 void bench_restore(const struct bench_paths *paths, struct bench_report *report);
 void bench_memory(const struct bench_paths *paths, struct bench_report *report);
 void bench_interrupt(const struct bench_paths *paths, struct bench_report *report);

@@ -18,6 +18,7 @@ static const struct {
     {"create", bench_create},
     {"create-from", bench_create_from},
     {"restore", bench_restore},
+    {"restore-greedy", bench_greedy},
     {"memory", bench_memory},
     {"interrupt", bench_interrupt},
     {"pool", bench_pool},

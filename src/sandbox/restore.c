@@ -76,8 +76,10 @@ struct walk {
     ph_snapshot *snapshot;
     size_t own, wanted, mapped; /* positions in the three lists */
     uint64_t warm, unused;      /* pages that stay beside the snapshot's */
+    bool dropped;               /* a page has been given back */
     bool greedy;                /* the call has written far more than is usual */
     uint64_t drop, drop_count;  /* a run of pages to give back */
+    bool drop_renews;           /* below them is nothing, and so no page of theirs is needed again */
     uint8_t buffer[PH__PAGE_SIZE];
     uint8_t now[PH__PAGE_SIZE];
 };
@@ -119,28 +121,53 @@ static bool page_next(struct walk *walk, struct page *page) {
     return true;
 }
 
+/* From so many pages on a run is mapped anew instead of given back: the kernel's page tables for it would
+ * stay, and every later look for written pages would go through them. */
+#define RENEW_MIN (PH__LARGE_PAGE_SIZE / PH__PAGE_SIZE)
+
+#define DROPPED UINT64_MAX
+
 /* Gives back the run of pages, which then are what they were at first. */
 static ph_status drop_run(struct walk *walk) {
-    uint8_t *base = walk->sandbox->memory.base;
+    const struct ph__memory *memory = &walk->sandbox->memory;
+    const uint64_t offset = walk->drop * PH__PAGE_SIZE;
+    const uint64_t count = walk->drop_count;
 
-    if (walk->drop_count)
-        walk->sandbox->restore->watched = false;
-    if (walk->drop_count && ph__system.madvise(base + walk->drop * PH__PAGE_SIZE,
-                                               walk->drop_count * PH__PAGE_SIZE, MADV_DONTNEED) != 0)
-        return ph__error_set_system(&walk->sandbox->error, PH_E_SYSTEM, errno, "giving pages back failed");
     walk->drop_count = 0;
-    return PH_OK;
+    if (count == 0)
+        return PH_OK;
+    if (count >= RENEW_MIN && walk->drop_renews
+            ? ph__memory_renew(memory, offset, count * PH__PAGE_SIZE)
+            : ph__system.madvise(memory->base + offset, count * PH__PAGE_SIZE, MADV_DONTNEED) == 0)
+        return PH_OK;
+    return ph__error_set_system(&walk->sandbox->error, errno == ENOMEM ? PH_E_MEMORY : PH_E_SYSTEM, errno,
+                                "giving pages back failed");
 }
 
-static ph_status drop(struct walk *walk, uint64_t number) {
+/* Adds a page of the sandbox's own to the run. (renews): what it shall be is zeroes, and nothing else lies
+ * below. */
+static ph_status drop(struct walk *walk, uint64_t number, bool renews) {
     ph_status status = PH_OK;
 
-    if (walk->drop_count && walk->drop + walk->drop_count != number)
+    if (walk->drop_count && (walk->drop + walk->drop_count != number || walk->drop_renews != renews))
         status = drop_run(walk);
     if (!walk->drop_count)
         walk->drop = number;
+    walk->drop_renews = renews;
     walk->drop_count++;
+    walk->sandbox->restore->pages.pages[walk->own - 1] = DROPPED;
+    walk->dropped = true;
     return status;
+}
+
+/* Takes what was dropped out of the list. */
+static void dropped_remove(struct ph__page_list *list) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (list->pages[i] != DROPPED)
+            list->pages[kept++] = list->pages[i];
+    list->count = kept;
 }
 
 /* What the image has at page (number), copied to (bytes); false when that is nothing. */
@@ -178,15 +205,16 @@ static ph_status page_content(struct walk *walk, const struct page *page, const 
     return status;
 }
 
-/* Whether the sandbox keeps its own copy of a page that what lies below is as good as. */
-static bool is_kept(struct walk *walk, uint64_t number, bool unused) {
+static bool is_usual(const struct walk *walk, uint64_t number) {
     const struct ph__page_list *usual = &walk->sandbox->restore->usual;
+    size_t at = ph__page_list_find(usual, number);
 
-    if (walk->greedy) {
-        size_t at = ph__page_list_find(usual, number);
-        return at < usual->count && usual->pages[at] == number;
-    }
-    return walk->warm++ < WARM_MAX && (!unused || walk->unused++ < UNUSED_MAX);
+    return at < usual->count && usual->pages[at] == number;
+}
+
+/* Whether the sandbox keeps its own copy of a page that what lies below is as good as. */
+static bool is_kept(struct walk *walk, bool unused) {
+    return walk->greedy || (walk->warm++ < WARM_MAX && (!unused || walk->unused++ < UNUSED_MAX));
 }
 
 /* What is at (page) now. Where the sandbox lies on a file it is a copy: a page that the file has lost
@@ -213,12 +241,15 @@ static ph_status page_restore(struct walk *walk, const struct page *page) {
 
     if (status != PH_OK)
         return status;
+    const bool renews = !content && !page->mapped;
+    if (droppable && walk->greedy && !is_usual(walk, page->number))
+        return drop(walk, page->number, renews);
     const uint8_t *now = page_now(walk, bytes);
     if (!now)
         return ph__page_store_lost(&sandbox->error);
     bool unused = content ? memcmp(now, content, PH__PAGE_SIZE) == 0 : is_zero(now);
-    if (droppable && !is_kept(walk, page->number, unused))
-        return drop(walk, page->number);
+    if (droppable && !is_kept(walk, unused))
+        return drop(walk, page->number, renews);
     if (unused)
         return PH_OK;
     if (!ph__memory_store(&sandbox->memory, bytes, content ? content : zeroes, PH__PAGE_SIZE))
@@ -271,6 +302,16 @@ static bool is_greedy(struct ph__restore *restore) {
     return restore->much && !before;
 }
 
+/* The list of the sandbox's own pages, as this restore has changed it. On the snapshot itself nothing else
+ * than own pages is written, so it is right again. */
+static void list_renew(ph_sandbox *sandbox, const ph_snapshot *snapshot) {
+    struct ph__restore *restore = sandbox->restore;
+
+    dropped_remove(&restore->pages);
+    restore->watched =
+        restore->watched && restore->mapped == snapshot && ph__process_faults(&restore->faults);
+}
+
 /* Remembers what a call with usual needs has written. Without memory for that, what was usual before is. */
 static void note_usual(struct ph__restore *restore) {
     restore->usual.count = 0;
@@ -290,14 +331,18 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     if (status == PH_OK && !same)
         status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &sandbox->error);
     walk.greedy = is_greedy(restore);
+    if (!same && !walk.greedy)
+        note_usual(restore);
     if (status == PH_OK && restore->mapped == snapshot)
         ph__snapshot_learn(snapshot, &restore->pages);
     while (status == PH_OK && page_next(&walk, &page))
         status = page_restore(&walk, &page);
     if (status == PH_OK)
         status = drop_run(&walk);
-    if (!same && !walk.greedy)
-        note_usual(restore);
+    if (!same || walk.dropped)
+        list_renew(sandbox, snapshot);
+    if (status != PH_OK)
+        restore->watched = false;
     return status;
 }
 

@@ -219,12 +219,19 @@ void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t
     ph__system.madvise(memory->base + offset, size, MADV_POPULATE_WRITE);
 }
 
+bool ph__memory_renew(const struct ph__memory *memory, uint64_t offset, uint64_t size) {
+    uint8_t *bytes = memory->base + offset;
+
+    if (!map_fixed(bytes, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+        return false;
+    ph__system.madvise(bytes, size, MADV_NOHUGEPAGE);
+    return ph__system.madvise(bytes, size, MADV_DONTFORK) == 0;
+}
+
 bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped) {
     uint8_t *page = memory->base + offset;
 
-    if (mapped &&
-        (!map_fixed(page, PH__PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ||
-         ph__system.madvise(page, PH__PAGE_SIZE, MADV_DONTFORK) != 0))
+    if (mapped && !ph__memory_renew(memory, offset, PH__PAGE_SIZE))
         return false;
     memset(page, 0, PH__PAGE_SIZE);
     return true;

@@ -100,6 +100,10 @@ ph_status ph__memory_map(struct ph__memory *memory, const struct ph__layout *lay
  * takes Linux 5.14) is as good. */
 void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t size);
 
+/* Maps the bytes [offset, offset + size) of the host range anew: nobody has written there then. It takes with
+ * it what the kernel kept for them, page tables among it. False, with errno set, when there is no memory. */
+bool ph__memory_renew(const struct ph__memory *memory, uint64_t offset, uint64_t size);
+
 /* Zeroes the page at (offset), which is then there for good. (mapped): it may be mapped from a file that has
  * lost it. False when there is no memory. */
 bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped);
