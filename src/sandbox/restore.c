@@ -27,6 +27,21 @@
 
 /* ---- does it fit? -------------------------------------------------------------------------------------- */
 
+/* What of a config makes the two layouts differ. */
+static const char *layout_difference(const struct ph__layout *one, const struct ph__layout *other) {
+    if (ph__layout_memory(one) != ph__layout_memory(other))
+        return "memory";
+    if (one->stack.size != other->stack.size)
+        return "stack";
+    if (one->max_message != other->max_message)
+        return "max_message";
+    if (one->trace_ring != other->trace_ring)
+        return "trace_ring";
+    if (one->files.size != other->files.size)
+        return "files, in number and size,";
+    return "the image's place";
+}
+
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
                              const ph_snapshot *snapshot, ph_error *error) {
     if (snapshot->owner != ph__process_id())
@@ -39,9 +54,8 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
                              "the snapshot is of another layout: one of the two sandboxes is traced, and one "
                              "is not");
     if (memcmp(layout, &snapshot->layout, sizeof *layout) != 0)
-        return ph__error_set(error, PH_E_SNAPSHOT,
-                             "the snapshot is of another layout: memory, stack, max_message and trace_ring "
-                             "must be the same");
+        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another layout: %s must be the same",
+                             layout_difference(layout, &snapshot->layout));
     if (sandbox->vcpu &&
         (sandbox->vcpu->backend != snapshot->backend || sandbox->vcpu->features != snapshot->features))
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of other processor features");
