@@ -38,10 +38,11 @@ PH_API ph_status ph_snapshot_take(ph_sandbox *sandbox, ph_snapshot **snapshot);
  * next call, within its time-out.
  *
  * Returns PH_E_SNAPSHOT when (snapshot) is of another image, another layout of memory (the config's memory,
- * stack, max_message and trace_ring, and whether it is traced) or other processor features, which the error
- * names, PH_E_BROKEN, PH_E_BUSY or PH_E_FORKED: nothing has happened then. PH_E_SYSTEM and PH_E_MEMORY leave
- * the sandbox broken. PH_E_FILE, when (snapshot)'s file cannot be read or has lost pages, leaves it poisoned:
- * it can be restored to another snapshot.
+ * stack, max_message and trace_ring, and whether it is traced), other files (their paths, their order, or how
+ * many whole 2 MiB each takes) or other processor features, which the error names, PH_E_BROKEN, PH_E_BUSY or
+ * PH_E_FORKED: nothing has happened then. PH_E_SYSTEM and PH_E_MEMORY leave the sandbox broken. PH_E_FILE,
+ * when (snapshot)'s file cannot be read or has lost pages, leaves it poisoned: it can be restored to another
+ * snapshot.
  */
 PH_API ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot);
 

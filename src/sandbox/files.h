@@ -18,7 +18,8 @@ struct ph__file {
 struct ph__files {
     struct ph__file *list;
     size_t count;
-    uint64_t size; /* bytes of the file window */
+    uint64_t size;   /* bytes of the file window */
+    uint64_t number; /* for which path has which place, as a guest's descriptors and mappings know; 0: none */
 };
 
 /* Opens the (count) files of (wanted) and gives each its place. PH_E_ARGUMENT, PH_E_FILE, PH_E_MEMORY or

@@ -53,6 +53,11 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
         return ph__error_set(error, PH_E_SNAPSHOT,
                              "the snapshot is of another layout: one of the two sandboxes is traced, and one "
                              "is not");
+    if (layout->files.size != snapshot->layout.files.size || sandbox->files.number != snapshot->files)
+        return ph__error_set(
+            error, PH_E_SNAPSHOT,
+            "the snapshot is of other files: their paths in the guest, their order and their "
+            "sizes in whole 2 MiB must be the same");
     if (memcmp(layout, &snapshot->layout, sizeof *layout) != 0)
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another layout: %s must be the same",
                              layout_difference(layout, &snapshot->layout));

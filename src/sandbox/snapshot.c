@@ -312,6 +312,7 @@ ph_snapshot *ph__snapshot_new(const ph_sandbox *sandbox) {
     snapshot->memory = sandbox->config.memory;
     snapshot->stack = sandbox->config.stack;
     snapshot->max_message = sandbox->config.max_message;
+    snapshot->files = sandbox->files.number;
     snapshot->backend = sandbox->vcpu->backend;
     snapshot->features = sandbox->vcpu->features;
     snapshot->seed_generation = sandbox->seed_generation;

@@ -33,6 +33,7 @@ struct ph_snapshot {
     ph_image *image;
     struct ph__layout layout;
     uint64_t memory, stack, max_message; /* of the config that led to (layout) */
+    uint64_t files; /* struct ph__files's number: open descriptors and mappings are by place */
 
     const struct ph__backend *backend;
     uint64_t features; /* struct ph__vcpu's */

@@ -72,8 +72,6 @@ static void processor_pass(struct cursor *cursor, struct ph__processor *processo
     NUMBER(processor->gs);
     NUMBER(processor->xsave_size);
     NUMBER(processor->reserved);
-    cursor->position = XSAVE_OFFSET;
-    BYTES(processor->xsave);
 }
 
 static void request_pass(struct cursor *cursor, struct ph__layout_request *request) {
@@ -116,6 +114,9 @@ static void head_pass(struct cursor *cursor, struct ph__snapshot_head *head) {
     BYTES(head->image.bytes);
     BYTES(head->image_name);
     processor_pass(cursor, &head->processor);
+    NUMBER(head->files);
+    cursor->position = XSAVE_OFFSET;
+    BYTES(head->processor.xsave);
 }
 
 void ph__snapshot_head_encode(const struct ph__snapshot_head *head, uint8_t bytes[PH__SNAPSHOT_HEAD_SIZE]) {

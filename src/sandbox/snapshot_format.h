@@ -31,6 +31,7 @@ struct ph__snapshot_head {
     uint64_t page_count;
     uint64_t protection_count; /* entries of struct ph__protections */
     uint64_t features;         /* struct ph__vcpu's */
+    uint64_t files;            /* struct ph__files's number */
     struct ph__image_identity image;
     char image_name[PH__SNAPSHOT_NAME_SIZE];
     struct ph__layout_request request; /* with the sizes that were used, not 0 for a default */

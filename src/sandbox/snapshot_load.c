@@ -176,6 +176,7 @@ static ph_snapshot *snapshot_new(ph_image *image, const struct ph__snapshot_file
     snapshot->memory = head->request.memory;
     snapshot->stack = head->request.stack;
     snapshot->max_message = head->request.max_message;
+    snapshot->files = head->files;
     snapshot->backend = &ph__backend_kvm;
     snapshot->features = head->features;
     snapshot->processor = head->processor;

@@ -79,6 +79,7 @@ static ph_status head_fill(struct saving *saving) {
         .page_size = PH__PAGE_SIZE,
         .protection_count = snapshot->protections.count,
         .features = snapshot->features,
+        .files = snapshot->files,
         .request = ph__snapshot_request(snapshot->image, &snapshot->layout),
         .seed_generation = snapshot->seed_generation,
         .trace_position = snapshot->trace_position,

@@ -234,6 +234,43 @@ static void a_guest_with_files_gets_them_again_from_its_config(void **state) {
         assert_int_equal(counted(sandbox), 1);
         ph_sandbox_destroy(sandbox);
         assert_int_equal(ph_sandbox_create_from(snapshot, NULL, &sandbox, &error), PH_E_SNAPSHOT);
+        assert_non_null(strstr(error.message, "other files"));
+        ph_snapshot_close(snapshot);
+    }
+    ph_image_close(image);
+}
+
+/* What the guest has open is a place among its files: in another order it would be another file. */
+static void a_guest_with_other_files_in_their_place_is_refused(void **state) {
+    ph_file files[] = {
+        {.guest_path = "/data", .bytes = {"some bytes", 10}},
+        {.guest_path = "/more", .bytes = {"more bytes", 10}},
+    };
+    const ph_file first = files[0];
+    ph_snapshot *snapshot = NULL;
+    ph_error error;
+
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("snapshot-musl");
+    ph_config config = small_config;
+    config.files = files;
+    config.file_count = 2;
+    ph_sandbox *sandbox = test_sandbox(image, &config);
+    test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+    test_status(sandbox, ph_snapshot_take(sandbox, &snapshot), PH_OK);
+    assert_int_equal(ph_snapshot_save(snapshot, in_folder("file"), &error), PH_OK);
+    ph_sandbox_destroy(sandbox);
+    files[0] = files[1];
+    files[1] = first;
+    for (size_t m = 0; m < 3; m++) {
+        if (m > 0)
+            snapshot = snapshot_load(image, "file", modes[m - 1]);
+        assert_int_equal(ph_sandbox_create_from(snapshot, &config, &sandbox, &error), PH_E_SNAPSHOT);
+        assert_non_null(strstr(error.message, "other files"));
+        sandbox = test_sandbox(image, &config);
+        test_status(sandbox, ph_sandbox_restore(sandbox, snapshot), PH_E_SNAPSHOT);
+        ph_sandbox_destroy(sandbox);
         ph_snapshot_close(snapshot);
     }
     ph_image_close(image);
@@ -393,6 +430,7 @@ int main(void) {
         cmocka_unit_test(nothing_that_a_guest_writes_reaches_the_file),
         cmocka_unit_test(protections_and_traces_go_on),
         cmocka_unit_test(a_guest_with_files_gets_them_again_from_its_config),
+        cmocka_unit_test(a_guest_with_other_files_in_their_place_is_refused),
         cmocka_unit_test(what_does_not_fit_is_refused_by_name),
         cmocka_unit_test(what_is_no_file_of_a_snapshot_is_refused),
         cmocka_unit_test(a_file_is_replaced_as_a_whole_or_not_at_all),
