@@ -82,7 +82,7 @@ static int check_output(const struct ph__command *command, const struct request 
     struct stat information;
 
     if (!request->output || !*request->output)
-        return ph__usage_error(command, "where to? It wants -o SNAP");
+        return ph__usage_error(command, "where to? It wants -o SNAP, in front of --call");
     if (strcmp(request->output, "-") == 0)
         return ph__usage_error(command, "-o - would make a file of that name: a snapshot needs a file");
     if (stat(request->output, &information) == 0 && !S_ISREG(information.st_mode))

@@ -32,11 +32,11 @@ static ph_status check_arguments(ph_sandbox *sandbox, const ph_function *functio
         return ph__error_set(error, PH_E_NOT_FOUND, "the function is not an export of this sandbox's image");
     const ph_signature *signature = &function->signature;
     if (count != signature->count)
-        return ph__error_set(error, PH_E_SIGNATURE, "`%s` takes 0x%x arguments, 0x%zx were given",
-                             function->name, signature->count, count);
+        return ph__error_set(error, PH_E_SIGNATURE, "`%s` takes %u arguments, %zu were given", function->name,
+                             signature->count, count);
     for (uint32_t i = 0; i < signature->count; i++)
         if (args[i].type != signature->args[i])
-            return ph__error_set(error, PH_E_SIGNATURE, "argument 0x%x of `%s` is %s, %s was given", i + 1,
+            return ph__error_set(error, PH_E_SIGNATURE, "argument %u of `%s` is %s, %s was given", i + 1,
                                  function->name, type_name(signature->args[i]), type_name(args[i].type));
     return PH_OK;
 }
@@ -49,7 +49,7 @@ static ph_status send(ph_sandbox *sandbox, const ph_function *function, const ph
     if (ph__frame_encode(ph__box(sandbox, PH__BOX_IN), layout->box_size, layout->max_message, &head, args,
                          count) != PH__FRAME_OK)
         return ph__error_set(&sandbox->error, PH_E_TOO_LARGE,
-                             "the arguments of `%s` are larger than 0x%llx bytes; raise max_message",
+                             "the arguments of `%s` are larger than %llu bytes; raise max_message",
                              function->name, (unsigned long long)layout->max_message);
     return PH_OK;
 }

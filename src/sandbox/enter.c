@@ -27,13 +27,13 @@ static ph_status exited(ph_sandbox *sandbox, enum ph__doorbell until, uint64_t u
 
     if (until == PH__DOORBELL_READY)
         ph__error_set(&sandbox->error, PH_E_EXITED,
-                      "the program ended with status 0x%x instead of waiting for calls; run it as a program, "
+                      "the program ended with status %d instead of waiting for calls; run it as a program, "
                       "or link it "
                       "with the guest library and export something",
-                      (unsigned)code);
+                      code);
     else
         ph__error_set(&sandbox->error, PH_E_EXITED,
-                      "the guest ended its program with status 0x%x during the call", (unsigned)code);
+                      "the guest ended its program with status %d during the call", code);
     sandbox->error.code = code;
     ph__fault_locate(sandbox);
     return ph__sandbox_poison(sandbox, PH_E_EXITED);
@@ -67,7 +67,7 @@ static ph_status killed(ph_sandbox *sandbox, uint64_t untrusted_signal) {
     if (status == PH_E_ABORTED)
         ph__error_set(&sandbox->error, status, "the guest called abort()");
     else
-        ph__error_set(&sandbox->error, status, "signal 0x%x ended the guest", (unsigned)number);
+        ph__error_set(&sandbox->error, status, "signal %d ended the guest", number);
     sandbox->error.signal = number;
     ph__fault_locate(sandbox);
     return ph__sandbox_poison(sandbox, status);

@@ -148,7 +148,7 @@ static ph_status page_fault(ph_sandbox *sandbox, const struct ph__exit *exit, ch
         exit->address >= layout->stack.gva - PH__LARGE_PAGE_SIZE && exit->address < layout->stack.gva;
 
     if (in_guard) {
-        snprintf(text, size, "the stack of 0x%llx bytes ran into its guard page with address 0x%llx,",
+        snprintf(text, size, "the stack of %llu bytes ran into its guard page with address 0x%llx,",
                  (unsigned long long)layout->stack.size, (unsigned long long)exit->address);
         return PH_E_STACK_OVERFLOW;
     }

@@ -80,7 +80,7 @@ static void answer_result(ph_sandbox *sandbox, const ph_function *import, const 
                  import->name);
         answer_error(sandbox, PH__CODE_HOST, message);
     } else if (answer(sandbox, &head, result, count) != PH__FRAME_OK) {
-        snprintf(message, sizeof message, "the result of the host function `%s` is larger than 0x%llx bytes",
+        snprintf(message, sizeof message, "the result of the host function `%s` is larger than %llu bytes",
                  import->name, (unsigned long long)sandbox->memory.layout.max_message);
         answer_error(sandbox, PH__CODE_TOO_LARGE, message);
     }

@@ -50,9 +50,9 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another image (%s)",
                              snapshot->image->name);
     if ((layout->trace_ring == 0) != (snapshot->layout.trace_ring == 0))
-        return ph__error_set(error, PH_E_SNAPSHOT,
-                             "the snapshot is of another layout: one of the two sandboxes is traced, and one "
-                             "is not");
+        return ph__error_set(
+            error, PH_E_SNAPSHOT, "the snapshot is of another layout: its guest was %s, and this one is %s",
+            snapshot->layout.trace_ring ? "traced" : "not traced", layout->trace_ring ? "traced" : "not");
     if (layout->files.size != snapshot->layout.files.size || sandbox->files.number != snapshot->files)
         return ph__error_set(
             error, PH_E_SNAPSHOT,

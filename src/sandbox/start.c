@@ -159,7 +159,7 @@ static ph_status write_stack(ph_sandbox *sandbox, uint64_t *pointer, ph_error *e
     /* As in Linux, arguments and environment may take a quarter of the stack. */
     if (bytes + words * 8 > region->size / 4)
         return ph__error_set(error, PH_E_TOO_LARGE,
-                             "arguments and environment need 0x%zx bytes, a quarter of the stack is 0x%llx",
+                             "arguments and environment need %zu bytes, a quarter of the stack is %llu",
                              bytes + words * 8, (unsigned long long)region->size / 4);
     stack.strings = (region->size - bytes) & ~15ull;
     stack.words = (stack.strings - words * 8) & ~15ull;

@@ -434,7 +434,7 @@ static void a_wrong_command_line_is_status_2(void **state) {
     assert_fails(run_command(ARGUMENTS("snapshot", "save", "-o", snap, "--call", "count", guest)), 2,
                  "pinhole: which file? It goes before --call;");
     assert_fails(run_command(ARGUMENTS("snapshot", "save", guest)), 2,
-                 "pinhole: where to? It wants -o SNAP;");
+                 "pinhole: where to? It wants -o SNAP, in front of --call;");
     assert_fails(run_command(ARGUMENTS("snapshot", "save", guest, "count", "-o", snap)), 2,
                  "pinhole: one file only, not 'count' too; a function goes behind --call;");
     assert_fails(run_command(ARGUMENTS("snapshot", "save", guest, "-o", snap, "--call")), 2,

@@ -123,9 +123,9 @@ static void an_end_for_want_of_memory_says_so(void **state) {
     } cases[] = {
         {1, "then: the guest called abort()"},
         {2, "then: write of unmapped address 0x10 at"},
-        {3, "then: the guest ended its program with status 0x3 during the call"},
+        {3, "then: the guest ended its program with status 3 during the call"},
         {4, "then: undefined instruction at"},
-        {5, "then: signal 0xf ended the guest"},
+        {5, "then: signal 15 ended the guest"},
     };
     (void)state;
     test_needs_kvm();
