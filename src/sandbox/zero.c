@@ -11,8 +11,10 @@
 #include "sandbox/snapshot.h"
 
 /* Zeroes the pages of [offset, offset + size) under which a snapshot lies, and which have just been given
- * back: its content is to be seen there now. They become the sandbox's own. */
+ * back: its content is to be seen there now. They become the sandbox's own. The snapshot stays below, since a
+ * restore may give them back once more. False when a file has lost them. */
 static bool cover(ph_sandbox *sandbox, uint64_t offset, uint64_t size) {
+    static const uint8_t zeroes[PH__PAGE_SIZE];
     const ph_snapshot *below = sandbox->restore ? sandbox->restore->mapped : NULL;
     uint64_t end = (offset + size) / PH__PAGE_SIZE;
 
@@ -21,7 +23,8 @@ static bool cover(ph_sandbox *sandbox, uint64_t offset, uint64_t size) {
     const struct ph__page_list *list = &below->pages;
     for (size_t i = ph__page_list_find(list, offset / PH__PAGE_SIZE); i < list->count && list->pages[i] < end;
          i++)
-        if (!ph__memory_zero(&sandbox->memory, list->pages[i] * PH__PAGE_SIZE, ph__snapshot_in_file(below)))
+        if (!ph__memory_store(&sandbox->memory, sandbox->memory.base + list->pages[i] * PH__PAGE_SIZE, zeroes,
+                              PH__PAGE_SIZE))
             return false;
     return true;
 }

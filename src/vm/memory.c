@@ -228,15 +228,6 @@ bool ph__memory_renew(const struct ph__memory *memory, uint64_t offset, uint64_t
     return ph__system.madvise(bytes, size, MADV_DONTFORK) == 0;
 }
 
-bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped) {
-    uint8_t *page = memory->base + offset;
-
-    if (mapped && !ph__memory_renew(memory, offset, PH__PAGE_SIZE))
-        return false;
-    memset(page, 0, PH__PAGE_SIZE);
-    return true;
-}
-
 bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from, size_t size) {
     if (!memory->in_file) {
         memcpy(to, from, size);

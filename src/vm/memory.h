@@ -104,10 +104,6 @@ void ph__memory_touch(const struct ph__memory *memory, uint64_t offset, uint64_t
  * it what the kernel kept for them, page tables among it. False, with errno set, when there is no memory. */
 bool ph__memory_renew(const struct ph__memory *memory, uint64_t offset, uint64_t size);
 
-/* Zeroes the page at (offset), which is then there for good. (mapped): it may be mapped from a file that has
- * lost it. False when there is no memory. */
-bool ph__memory_zero(const struct ph__memory *memory, uint64_t offset, bool mapped);
-
 /* Copies (size) bytes at (from), a pointer from ph__memory_at. False when it is mapped from a file that has
  * lost them. */
 bool ph__memory_copy(const struct ph__memory *memory, void *to, const void *from, size_t size);

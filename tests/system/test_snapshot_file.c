@@ -169,6 +169,39 @@ static void nothing_that_a_guest_writes_reaches_the_file(void **state) {
     ph_image_close(image);
 }
 
+/* Pages that a guest gives back are zero for it, also where the file lies below. What a restore then drops,
+ * since it is far more than is usual, is the file's again. */
+static void pages_that_a_guest_gave_back_are_the_files_again(void **state) {
+    const uint32_t pages = 1800;
+
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("snapshot-musl");
+    ph_sandbox *maker = test_sandbox(image, &small_config);
+    ph_snapshot *snapshot = NULL;
+    ph_error error;
+    test_status(maker, ph_sandbox_start(maker), PH_OK);
+    const uint64_t held = called(maker, "hold", ARGS(U32(pages))).u64;
+    test_status(maker, ph_snapshot_take(maker, &snapshot), PH_OK);
+    assert_int_equal(ph_snapshot_save(snapshot, in_folder("held"), &error), PH_OK);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(maker);
+    for (size_t m = 0; m < 2; m++) {
+        snapshot = snapshot_load(image, "held", modes[m]);
+        ph_sandbox *sandbox = sandbox_from(snapshot, NULL);
+        for (int turn = 0; turn < 3; turn++) {
+            called(sandbox, "let_go", ARGS(U32(pages)));
+            assert_true(called(sandbox, "recycle", ARGS(U32(pages))).boolean);
+            test_status(sandbox, ph_sandbox_restore(sandbox, snapshot), PH_OK);
+            for (uint32_t i = 0; i < pages; i++)
+                assert_int_equal(called(sandbox, "load", ARGS(U64(held + i * 4096ull))).u32, 'h');
+        }
+        ph_sandbox_destroy(sandbox);
+        ph_snapshot_close(snapshot);
+    }
+    ph_image_close(image);
+}
+
 static void protections_and_traces_go_on(void **state) {
     (void)state;
     test_needs_kvm();
@@ -428,6 +461,7 @@ int main(void) {
         cmocka_unit_test(a_snapshot_of_a_file_can_be_saved_again_and_built_on),
         cmocka_unit_test(a_file_can_be_replaced_while_its_snapshot_is_in_use),
         cmocka_unit_test(nothing_that_a_guest_writes_reaches_the_file),
+        cmocka_unit_test(pages_that_a_guest_gave_back_are_the_files_again),
         cmocka_unit_test(protections_and_traces_go_on),
         cmocka_unit_test(a_guest_with_files_gets_them_again_from_its_config),
         cmocka_unit_test(a_guest_with_other_files_in_their_place_is_refused),
