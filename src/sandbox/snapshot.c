@@ -267,7 +267,7 @@ static unsigned larger_store(const ph_snapshot *snapshot) {
 /* ---- taking -------------------------------------------------------------------------------------------- */
 
 static ph_status take_memory(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
-    const struct ph__restore *restore = sandbox->restore;
+    struct ph__restore *restore = sandbox->restore;
     struct taking taking = {
         .sandbox = sandbox, .snapshot = snapshot, .below = restore->mapped, .error = error};
 
@@ -277,8 +277,12 @@ static ph_status take_memory(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_erro
         snapshot->stores[0] = base ? ph__page_store_retain(base) : NULL;
     }
     ph_status status = ph__page_store_create(&snapshot->stores[DELTA], error);
-    if (status == PH_OK)
-        status = ph__private_pages_scan(&sandbox->memory, restore->plain, &sandbox->restore->pages, error);
+    if (status == PH_OK) {
+        status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, error);
+        /* The list is a part of what it should be, and no restore may go by it. */
+        if (status != PH_OK)
+            restore->watched = false;
+    }
     if (status == PH_OK)
         status = take_pages(&taking);
     if (status == PH_OK)

@@ -277,6 +277,29 @@ static void pieces_and_interruptions_lose_no_page(void **state) {
     finish(&subject);
 }
 
+/* A snapshot that cannot be taken may have learnt of a part of the pages, or of none. The next restore looks
+ * for itself, also behind a call without page faults. */
+static void a_restore_behind_a_failed_scan_finds_all_pages(void **state) {
+    (void)state;
+    test_needs_kvm();
+    struct subject subject;
+    begin(&subject, false);
+    for (int turn = 0; turn < 8; turn++) {
+        ph_snapshot *other = NULL;
+        for (int i = 0; i < 4; i++) {
+            test_status(subject.sandbox, call(&subject, "count", NO_ARGS, NULL), PH_OK);
+            test_status(subject.sandbox, ph_sandbox_restore(subject.sandbox, subject.snapshot), PH_OK);
+        }
+        test_status(subject.sandbox, call(&subject, "count", NO_ARGS, NULL), PH_OK);
+        between.scan_error = EIO;
+        test_status(subject.sandbox, ph_snapshot_take(subject.sandbox, &other), PH_E_SYSTEM);
+        between.scan_error = 0;
+        test_status(subject.sandbox, ph_sandbox_restore(subject.sandbox, subject.snapshot), PH_OK);
+        memory_image_check(subject.sandbox, subject.image);
+    }
+    finish(&subject);
+}
+
 static void pages_that_look_swapped_out_are_restored(void **state) {
     (void)state;
     test_needs_kvm();
@@ -363,6 +386,7 @@ int main(void) {
         cmocka_unit_test(both_ways_find_the_same_pages),
         cmocka_unit_test(a_kernel_without_the_scan_is_asked_for_words),
         cmocka_unit_test(pieces_and_interruptions_lose_no_page),
+        cmocka_unit_test(a_restore_behind_a_failed_scan_finds_all_pages),
         cmocka_unit_test(pages_that_look_swapped_out_are_restored),
         cmocka_unit_test(pages_that_are_swapped_out_are_restored),
     };
