@@ -67,9 +67,13 @@ static ph_status open_file(struct ph__snapshot_file *opened, ph_error *error) {
 }
 
 /* Reads the tables behind the (head), and checks all. The head's counts are no more than the file has room
- * for, and it has this size. */
+ * for, which may be holes for the most part. */
 static ph_status read_tables(struct ph__snapshot_file *opened, const uint8_t *head,
                              const struct ph__snapshot_wanted *wanted, ph_error *error) {
+    if (!ph__snapshot_tables_fit(&opened->head))
+        return ph__error_set(
+            error, PH_E_SNAPSHOT,
+            "the file is damaged: its tables are larger than those of any guest of its sizes");
     const uint64_t room = ph__snapshot_tables_room(&opened->head);
     uint8_t *tables = malloc(room + 1);
     uint64_t *words = malloc(ph__snapshot_tables_size(&opened->head) + 1);

@@ -269,6 +269,20 @@ static ph_status layout_check(const struct ph__layout_request *request, struct p
     return PH_OK;
 }
 
+/* Bytes of tables that are read whatever the sizes are, so that what is said about a small file is what is
+ * wrong with it: those of another version may mean something else. */
+#define TABLES_SMALL (1ull << 20)
+
+bool ph__snapshot_tables_fit(const struct ph__snapshot_head *untrusted_head) {
+    struct ph__layout layout;
+
+    if (ph__snapshot_tables_size(untrusted_head) <= TABLES_SMALL)
+        return true;
+    return layout_check(&untrusted_head->request, &layout, NULL) == PH_OK &&
+           untrusted_head->page_count <= layout.size / PH__PAGE_SIZE &&
+           untrusted_head->protection_count <= ph__protections_count_max(&layout);
+}
+
 static ph_status pages_check(const struct ph__layout *layout, const uint64_t *untrusted_pages, uint64_t count,
                              ph_error *error) {
     for (uint64_t i = 0; i < count; i++) {

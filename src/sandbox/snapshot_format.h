@@ -81,6 +81,10 @@ void ph__snapshot_digest(const uint8_t head[PH__SNAPSHOT_HEAD_SIZE], const uint8
 ph_status ph__snapshot_head_decode(const uint8_t *untrusted_bytes, size_t size, uint64_t file_size,
                                    struct ph__snapshot_head *untrusted_head, ph_error *error);
 
+/* Whether the tables that (untrusted_head) announces can be those of a guest of its sizes. To be asked before
+ * they are read: a file with holes is as long as anybody likes, and costs its maker nothing. */
+bool ph__snapshot_tables_fit(const struct ph__snapshot_head *untrusted_head);
+
 /* What a file is to fit; a part that is NULL fits whatever it is. */
 struct ph__snapshot_wanted {
     const uint8_t *monitor; /* the digest of this library's */

@@ -59,6 +59,24 @@ static void a_file_that_is_cut_off_anywhere_is_refused(void **state) {
     end(&sample);
 }
 
+/* Holes cost nothing: a small file could have the host read gigabytes. */
+static void tables_that_no_guest_has_are_not_even_read(void **state) {
+    (void)state;
+    test_needs_kvm();
+    struct sample sample = begin();
+    struct ph__snapshot_head head = sample.head;
+    for (int which = 0; which < 2; which++) {
+        head.page_count = which ? 1ull << 28 : 0;
+        head.protection_count = which ? 0 : 1ull << 28;
+        head.file_size = ph__snapshot_file_size(&head);
+        ph__snapshot_head_encode(&head, sample.bytes);
+        file_put(in_folder("holes"), sample.bytes, PH__SNAPSHOT_HEAD_SIZE);
+        assert_int_equal(truncate(in_folder("holes"), (off_t)head.file_size), 0);
+        assert_load_refused(sample.image, "holes", "tables are larger than those of any guest");
+    }
+    end(&sample);
+}
+
 /* The unit tests flip each bit of head and tables; here some of them in a file. */
 static void bits_that_flip_before_the_pages_are_found_in_both_modes(void **state) {
     (void)state;
@@ -276,6 +294,7 @@ static void a_file_that_is_cut_at_any_moment_is_no_end_of_the_host(void **state)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_is_cut_off_anywhere_is_refused),
+        cmocka_unit_test(tables_that_no_guest_has_are_not_even_read),
         cmocka_unit_test(bits_that_flip_before_the_pages_are_found_in_both_modes),
         cmocka_unit_test(bits_that_flip_in_pages_are_found_where_somebody_looks),
         cmocka_unit_test(pages_of_noise_harm_the_guest_alone),
