@@ -69,7 +69,8 @@ typedef enum ph_snapshot_mode {
 
 /**
  * Writes (snapshot) to the file (path), which is replaced at once or not at all: a temporary file beside it
- * is written, synced and renamed, and the folder synced. Host functions, files and config are not in it.
+ * is written, synced and renamed, and the folder synced. What is there already has to be a regular file, and
+ * no link to one. Host functions, files and config are not in it.
  * docs/snapshots.md describes the format. Returns PH_E_ARGUMENT, PH_E_FILE (with errno), PH_E_MEMORY,
  * PH_E_FORKED.
  */

@@ -32,7 +32,7 @@ struct ph__system {
     ssize_t (*pread)(int file, void *bytes, size_t size, off_t offset);
     ssize_t (*pwrite)(int file, const void *bytes, size_t size, off_t offset);
     off_t (*lseek)(int file, off_t offset, int whence);
-    int (*stat)(const char *path, struct stat *information);
+    int (*lstat)(const char *path, struct stat *information);
     int (*fstat)(int file, struct stat *information);
     int (*ftruncate)(int file, off_t size);
     int (*fsync)(int file);

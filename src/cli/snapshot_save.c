@@ -77,7 +77,7 @@ static int parse(const struct ph__command *command, struct request *request, str
     return PH__OPTIONS_GO_ON;
 }
 
-/* The library renames a new file to the path: what is there would be gone, a device as well. */
+/* The library renames a new file to the path: what is there would be gone, a device or a link as well. */
 static int check_output(const struct ph__command *command, const struct request *request) {
     struct stat information;
 
@@ -85,7 +85,7 @@ static int check_output(const struct ph__command *command, const struct request 
         return ph__usage_error(command, "where to? It wants -o SNAP, in front of --call");
     if (strcmp(request->output, "-") == 0)
         return ph__usage_error(command, "-o - would make a file of that name: a snapshot needs a file");
-    if (stat(request->output, &information) == 0 && !S_ISREG(information.st_mode))
+    if (lstat(request->output, &information) == 0 && !S_ISREG(information.st_mode))
         return ph__usage_error(command, "-o %s is no regular file", request->output);
     const char *read = ph__session_reads(&request->session, request->output);
     if (read)

@@ -192,12 +192,13 @@ static int temporary_create(const char *folder, char **temporary) {
 }
 
 /* What takes the name of a file that is there has to be one of the same kind: a device or a pipe is never
- * replaced, nor a folder. */
+ * replaced, nor a folder. Nor is a link, which would go in the place of what it leads to: /dev/stdout is one.
+ */
 static ph_status target_check(const struct saving *saving) {
     struct stat information;
     ph_status status = PH_OK;
 
-    if (ph__system.stat(saving->path, &information) != 0)
+    if (ph__system.lstat(saving->path, &information) != 0)
         return errno == ENOENT ? PH_OK : file_failed(saving);
     if (!S_ISREG(information.st_mode))
         status = ph__error_set(saving->error, PH_E_FILE, "there is something that is not a regular file");

@@ -139,7 +139,7 @@ static int failing_memfd_create(const char *name, unsigned flags) {
     return fails("memfd_create", EMFILE) ? -1 : real.memfd_create(name, flags);
 }
 
-FAILING(int, stat, (const char *path, struct stat *information), (path, information), EACCES, -1)
+FAILING(int, lstat, (const char *path, struct stat *information), (path, information), EACCES, -1)
 FAILING(off_t, lseek, (int file, off_t offset, int whence), (file, offset, whence), EINVAL, -1)
 FAILING(int, ftruncate, (int file, off_t size), (file, size), ENOSPC, -1)
 FAILING(long, sysconf, (int name), (name), EINVAL, -1)
@@ -188,7 +188,7 @@ __attribute__((constructor)) static void replace_entries(void) {
     REPLACE(pread);
     REPLACE(pwrite);
     REPLACE(lseek);
-    REPLACE(stat);
+    REPLACE(lstat);
     REPLACE(fstat);
     REPLACE(ftruncate);
     REPLACE(fsync);

@@ -410,6 +410,13 @@ static void a_file_is_replaced_as_a_whole_or_not_at_all(void **state) {
     assert_int_equal(ph_snapshot_save(snapshot, in_folder("."), &error), PH_E_FILE);
     assert_int_equal(ph_snapshot_save(snapshot, in_folder("pipe"), &error), PH_E_FILE);
     assert_non_null(strstr(error.message, "not a regular file"));
+    /* Nor is a link replaced, wherever it leads. */
+    assert_int_equal(symlink("saved", in_folder("link")), 0);
+    assert_int_equal(ph_snapshot_save(snapshot, in_folder("link"), &error), PH_E_FILE);
+    assert_int_equal(unlink(in_folder("link")), 0);
+    assert_int_equal(symlink("none", in_folder("link")), 0);
+    assert_int_equal(ph_snapshot_save(snapshot, in_folder("link"), &error), PH_E_FILE);
+    assert_int_equal(unlink(in_folder("link")), 0);
     assert_int_equal(ph_snapshot_save(snapshot, "", &error), PH_E_ARGUMENT);
     assert_int_equal(ph_snapshot_save(snapshot, NULL, &error), PH_E_ARGUMENT);
     assert_int_equal(ph_snapshot_save(NULL, in_folder("saved"), &error), PH_E_ARGUMENT);
