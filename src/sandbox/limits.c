@@ -71,7 +71,7 @@ static bool is_end_without_memory(ph_status status) {
 }
 
 ph_status ph__limits_blame_memory(ph_sandbox *sandbox, ph_status status) {
-    char end[PH_ERROR_MESSAGE_MAX];
+    char text[PH_ERROR_MESSAGE_MAX + 96]; /* the reason, and what is said in front of it */
 
     if (!is_end_without_memory(status) || !sandbox->used.begin)
         return status;
@@ -80,10 +80,10 @@ ph_status ph__limits_blame_memory(ph_sandbox *sandbox, ph_status status) {
         __atomic_load_n(&ph__monitor_state(&sandbox->memory)->memory_refused, __ATOMIC_RELAXED);
     if (untrusted_refused < sandbox->used.begin + (uint64_t)sandbox->vcpu->tsc_offset)
         return status;
-    snprintf(end, sizeof end, "%s", sandbox->error.message);
-    snprintf(sandbox->error.message, sizeof sandbox->error.message,
-             "the guest had used up its memory of %llu MiB; then: %.400s",
-             (unsigned long long)ph__layout_memory(&sandbox->memory.layout) >> 20, end);
+    snprintf(text, sizeof text, "the guest had used up its memory of %llu MiB; then: %s",
+             (unsigned long long)ph__layout_memory(&sandbox->memory.layout) >> 20, sandbox->error.message);
+    /* Which knows where characters end. */
+    ph__text_copy_printable(sandbox->error.message, sizeof sandbox->error.message, text, strlen(text));
     sandbox->error.status = PH_E_MEMORY_LIMIT;
     return PH_E_MEMORY_LIMIT;
 }

@@ -145,7 +145,8 @@ PH_EXPORT(known, PH_VOID);
 
 /* Allocates until there is nothing left, gives that back, and then comes to the end (how): 0 is none. */
 static void use_up_memory(uint32_t how) {
-    enum { ABORT = 1, NULL_STORE, EXIT, TRAP, RAISE };
+    enum { ABORT = 1, NULL_STORE, EXIT, TRAP, RAISE, LONG_REASON };
+    static char reason[1024] = "-";
     struct block {
         struct block *next;
     } *blocks = NULL, *block;
@@ -169,6 +170,11 @@ static void use_up_memory(uint32_t how) {
         __builtin_trap();
     if (how == RAISE)
         raise(SIGTERM);
+    if (how == LONG_REASON) {
+        for (size_t i = 1; i < sizeof reason - 2; i += 2)
+            memcpy(reason + i, "\u00e4", 2);
+        ph_abort(7, reason);
+    }
 }
 PH_EXPORT(use_up_memory, PH_VOID, PH_U32);
 
