@@ -94,8 +94,8 @@ PH_API ph_status ph_pool_take(ph_pool *pool, uint64_t timeout_ns, ph_sandbox **s
 /**
  * Gives (sandbox) back, whatever state it is in and from whatever thread, and puts it back to the snapshot at
  * once, on this thread: what its guest did is gone when the function returns. Strings and bytes of its
- * results go too. Its error, its counts, its trace filter and host functions that the taker has registered
- * stay, as with ph_sandbox_restore.
+ * results go too, and output that was kept. Its error, its counts, its trace filter and host functions that
+ * the taker has registered stay, as with ph_sandbox_restore.
  *
  * (sandbox) may be NULL. One that is not taken from (pool), or in a child after fork(), is left alone. One
  * that is in use, by another thread or since this is a host function of its call, stays taken: it is to be

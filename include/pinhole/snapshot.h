@@ -71,8 +71,8 @@ typedef enum ph_snapshot_mode {
  * Writes (snapshot) to the file (path), which is replaced at once or not at all: a temporary file beside it
  * is written, synced and renamed, and the folder synced. What is there already has to be a regular file, and
  * no link to one. Host functions, files and config are not in it.
- * docs/snapshots.md describes the format. Returns PH_E_ARGUMENT, PH_E_FILE (with errno), PH_E_MEMORY,
- * PH_E_FORKED.
+ * docs/snapshots.md describes the format. Returns PH_E_ARGUMENT, PH_E_FILE (with errno, if there is one; when
+ * it was the folder that could not be synced, the new file is there), PH_E_MEMORY, PH_E_SYSTEM, PH_E_FORKED.
  */
 PH_API ph_status ph_snapshot_save(ph_snapshot *snapshot, const char *path, ph_error *error);
 
@@ -91,7 +91,8 @@ PH_API ph_status ph_snapshot_load(ph_image *image, const char *path, ph_snapshot
 
 /**
  * Reads all pages of a loaded (snapshot) and compares them with the file's digest. PH_OK also for one that
- * never was in a file. PH_E_SNAPSHOT when they differ or are missing, PH_E_FILE when the file cannot be read.
+ * never was in a file. PH_E_SNAPSHOT when they differ or are missing, PH_E_FILE when the file cannot be read,
+ * PH_E_ARGUMENT, PH_E_FORKED.
  */
 PH_API ph_status ph_snapshot_verify(ph_snapshot *snapshot, ph_error *error);
 
