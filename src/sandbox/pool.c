@@ -395,7 +395,8 @@ void ph_pool_destroy(ph_pool *pool) {
     pool_free(pool);
 }
 
-/* Takes the caller's struct and the one that it points to, which may be older and shorter than ours. */
+/* Copies the caller's struct, and the one that it points to, which may be of an older header and shorter than
+ * ours. */
 static ph_status take_config(ph_pool *pool, const ph_pool_config *config, ph_error *error) {
     const ph_pool_config defaults = PH_POOL_CONFIG_INIT;
     const ph_config *sandbox = config ? config->sandbox : NULL;

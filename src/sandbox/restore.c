@@ -331,7 +331,7 @@ static void list_renew(ph_sandbox *sandbox, const ph_snapshot *snapshot) {
         restore->watched && restore->mapped == snapshot && ph__process_faults(&restore->faults);
 }
 
-/* Remembers what a call with usual needs has written. Without memory for that, what was usual before is. */
+/* Remembers what a call with usual needs has written. Without memory for all of it, the first pages of it. */
 static void note_usual(struct ph__restore *restore) {
     restore->usual.count = 0;
     for (size_t i = 0; i < restore->pages.count; i++)
