@@ -38,9 +38,8 @@ ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size) {
         answer = -EINVAL;
     /* The arena is anonymous memory, so what was dropped is zero, and not some older content; but for what a
      * snapshot has below it. */
-    else if (ph__system.madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0)
-        answer = -ENOMEM;
-    else if (!cover(sandbox, arena->offset + start, size))
+    else if (ph__system.madvise(sandbox->memory.base + arena->offset + start, size, MADV_DONTNEED) != 0 ||
+             !cover(sandbox, arena->offset + start, size))
         answer = -ENOMEM;
     ph__answer(sandbox, answer);
     return PH_OK;
