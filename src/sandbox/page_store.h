@@ -25,11 +25,11 @@ struct ph__page_store {
 };
 
 /* An empty one, in a new memfd, to be filled by ph__page_store_add and sealed. PH_E_SYSTEM, PH_E_MEMORY. */
-ph_status ph__page_store_create(struct ph__page_store **store, ph_error *error);
+ph_status ph__page_store_create(struct ph__page_store **result, ph_error *error);
 
 /* The (count) pages at (start) of the open (file), which is the store's from here on, whatever is returned.
  * PH_E_MEMORY. */
-ph_status ph__page_store_open(int file, uint64_t start, uint64_t count, struct ph__page_store **store,
+ph_status ph__page_store_open(int file, uint64_t start, uint64_t count, struct ph__page_store **result,
                               ph_error *error);
 
 /* Adds the (count) pages at (bytes). */
