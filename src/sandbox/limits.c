@@ -78,7 +78,9 @@ ph_status ph__limits_blame_memory(ph_sandbox *sandbox, ph_status status) {
     /* The guest's word for it, and its own end that it is about. */
     uint64_t untrusted_refused =
         __atomic_load_n(&ph__monitor_state(&sandbox->memory)->memory_refused, __ATOMIC_RELAXED);
-    if (untrusted_refused < sandbox->used.begin + (uint64_t)sandbox->vcpu->tsc_offset)
+    const uint64_t offset = (uint64_t)sandbox->vcpu->tsc_offset;
+    /* From another boot of the machine, in a snapshot's file, it may be later than now. */
+    if (untrusted_refused < sandbox->used.begin + offset || untrusted_refused > ph__clock_cycles() + offset)
         return status;
     snprintf(text, sizeof text, "the guest had used up its memory of %llu MiB; then: %s",
              (unsigned long long)ph__layout_memory(&sandbox->memory.layout) >> 20, sandbox->error.message);

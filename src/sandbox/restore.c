@@ -284,6 +284,9 @@ static ph_status lay(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     ph_status status = PH_OK;
 
     restore->restores = restore->protections == snapshot ? restore->restores + 1 : 1;
+    /* Who asked learns of it here, and not from the guest's next fault. */
+    if (ph__snapshot_is_cut(snapshot))
+        return ph__page_store_lost(&sandbox->error);
     /* Pages of a file that is no longer wanted are not even looked at: it may have lost them. */
     if (restore->mapped && restore->mapped != snapshot && ph__snapshot_in_file(restore->mapped))
         status = ph__snapshot_unmap_pages(sandbox, &sandbox->error);

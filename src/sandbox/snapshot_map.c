@@ -43,6 +43,19 @@ static bool advise(const ph_sandbox *sandbox) {
     return ph__system.madvise(sandbox->memory.base, size, MADV_DONTFORK) == 0;
 }
 
+/* What is mapped from a file is only looked at by way of the kernel, which a filter of system calls may
+ * forbid. */
+static ph_status check_access(const ph_sandbox *sandbox, ph_error *error) {
+    uint8_t byte;
+
+    if (ph__memory_copy(&sandbox->memory, &byte, sandbox->memory.base, 1))
+        return PH_OK;
+    return ph__error_set_system(
+        error, PH_E_SYSTEM, errno,
+        "process_vm_readv is needed for a snapshot that is mapped from a file; load it "
+        "with PH_SNAPSHOT_COPY");
+}
+
 ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const struct ph__page_list *pages = &snapshot->pages;
     size_t count;
@@ -59,7 +72,7 @@ ph_status ph__snapshot_map_pages(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_
     ph_snapshot_retain(snapshot);
     sandbox->restore->mapped = snapshot;
     sandbox->memory.in_file = ph__snapshot_in_file(snapshot);
-    return PH_OK;
+    return sandbox->memory.in_file ? check_access(sandbox, error) : PH_OK;
 }
 
 /* Maps what the image has within [offset, offset + size) of the host range. */
@@ -103,6 +116,8 @@ ph_status ph__snapshot_map(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error 
     struct ph__protections_plan plan = {.saved = &snapshot->protections, .unseen = true};
     uint32_t changed;
 
+    if (ph__snapshot_is_cut(snapshot))
+        return ph__page_store_lost(error);
     ph_status status = ph__restore_open(sandbox, error);
     if (status == PH_OK)
         status = ph__protections_plan(&sandbox->memory, &plan, &changed, error);
