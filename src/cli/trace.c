@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <pinhole/export.h>
+
 #include "abi/trace.h"
 #include "base/level.h"
 #include "cli/paths.h"
@@ -21,7 +23,17 @@
 #include "export/text.h"
 #include "trace/filter.h"
 
-static const char *const formats[] = {"text", "jsonl"};
+/* What --trace can be, and its sink. */
+static const struct {
+    const char *name;
+    ph_status (*open)(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+    bool needs_path;
+} formats[] = {
+    {"text", ph_text_sink_open, false},
+    {"jsonl", ph_jsonl_sink_open, false},
+    {"chrome", ph_chrome_sink_open, true},
+};
+#define FORMATS "text, jsonl or chrome"
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -44,8 +56,15 @@ static const char *path_of(const char *output) {
     return colon ? colon + 1 : NULL;
 }
 
+/* The index of a --trace in (formats); their number when it is none of them. */
 static size_t format_of(const char *output) {
-    return find(output, strcspn(output, ":"), formats, COUNT(formats));
+    const size_t length = strcspn(output, ":");
+    size_t i = 0;
+
+    while (i < COUNT(formats) &&
+           (strlen(formats[i].name) != length || strncmp(output, formats[i].name, length) != 0))
+        i++;
+    return i;
 }
 
 static int refuse_same(const struct ph__command *command, const char *path, const char *other_path) {
@@ -72,7 +91,10 @@ static int check_outputs(const struct ph__command *command, const struct ph__wor
     for (size_t i = 0; i < outputs->count; i++) {
         const char *path = path_of(outputs->list[i]);
         if (format_of(outputs->list[i]) == COUNT(formats))
-            return ph__usage_error(command, "--trace takes text or jsonl, and :PATH behind it, not '%s'",
+            return ph__usage_error(command, "--trace takes " FORMATS ", and :PATH behind it, not '%s'",
+                                   outputs->list[i]);
+        if (!path && formats[format_of(outputs->list[i])].needs_path)
+            return ph__usage_error(command, "--trace %s wants a file: %s:PATH", outputs->list[i],
                                    outputs->list[i]);
         if (path && !*path)
             return ph__usage_error(command, "--trace %s wants a path behind the colon", outputs->list[i]);
@@ -274,8 +296,7 @@ static int add_sink(const struct ph__command *command, struct ph__tracing *trace
     options.colour = ph__text_wants_colour(PH_COLOUR_AUTO, opened->path ? opened->fd : STDERR_FILENO)
                          ? PH_COLOUR_ALWAYS
                          : PH_COLOUR_NEVER;
-    ph_status status = format_of(output) == 0 ? ph_text_sink_open(&options, &sink, &error)
-                                              : ph_jsonl_sink_open(&options, &sink, &error);
+    ph_status status = formats[format_of(output)].open(&options, &sink, &error);
     if (status == PH_OK)
         status = ph_tracer_add_sink(trace->tracer, &sink, &error);
     if (status == PH_OK)

@@ -30,3 +30,10 @@ ph_status ph__file_sink_take(const ph_file_sink *options, ph_sink *sink, ph_file
     }
     return PH_OK;
 }
+
+void ph__file_sink_close(FILE *file, bool close_file) {
+    if (close_file)
+        fclose(file);
+    else
+        fflush(file);
+}

@@ -12,4 +12,7 @@
 ph_status ph__file_sink_take(const ph_file_sink *options, ph_sink *sink, ph_file_sink *taken,
                              ph_error *error);
 
+/* Flushes (file), and closes it where (close_file) says so. */
+void ph__file_sink_close(FILE *file, bool close_file);
+
 #endif

@@ -208,10 +208,7 @@ static void flush(void *context) {
 static void close_sink(void *context) {
     struct sink *sink = context;
 
-    if (sink->close_file)
-        fclose(sink->file);
-    else
-        fflush(sink->file);
+    ph__file_sink_close(sink->file, sink->close_file);
     free(sink);
 }
 

@@ -324,10 +324,7 @@ static void close_sink(void *context) {
         unlink_top(forest, root);
         draw_tree(sink, forest, root);
     }
-    if (sink->close_file)
-        fclose(sink->file);
-    else
-        fflush(sink->file);
+    ph__file_sink_close(sink->file, sink->close_file);
     free(sink);
 }
 

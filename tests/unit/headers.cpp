@@ -2,6 +2,7 @@
 /*
  * Compiles the host's public headers as C++17: it is built, and that is the test.
  */
+#include <pinhole/export.h>
 #include <pinhole/pinhole.h>
 #include <pinhole/pool.h>
 #include <pinhole/snapshot.h>
