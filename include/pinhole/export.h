@@ -2,9 +2,9 @@
 /**
  * Sinks in the formats of other people's tools, for a tracer (trace.h): link with -lpinhole-export.
  *
- * Each streams: memory does not grow with the trace. What the file holds when the process was killed is said
- * with each format, and in docs/exporting.md. As the sinks of trace.h, they tell nobody of a failed write:
- * ferror(file) does.
+ * Memory does not grow with the trace: each streams, or adds up in tables of a bounded size. What the file
+ * holds when the process was killed is said with each format, and in docs/exporting.md. As the sinks of
+ * trace.h, they tell nobody of a failed write: ferror(file) does.
  */
 #ifndef PINHOLE_EXPORT_H
 #define PINHOLE_EXPORT_H
@@ -23,6 +23,23 @@ extern "C" {
  * PH_E_MEMORY.
  */
 PH_API ph_status ph_chrome_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+
+/**
+ * Fills (sink) with one that writes folded stacks, the input of flamegraph.pl: `sandbox 1;call f;guest f N`
+ * is a line, N the time in nanoseconds in which that was the innermost span, over all times that it was so.
+ * Names are as the text sink has them, at most 255 bytes of each; semicolons and control characters in them
+ * are replaced. Asynchronous spans, events and counters are left out. At most 65,536 stacks are kept; the
+ * time of the rest counts for the stack `[other]` of its sandbox. All is written when the sink is closed: a
+ * process killed leaves an empty file. (options) may be NULL. PH_E_ARGUMENT or PH_E_MEMORY.
+ */
+PH_API ph_status ph_folded_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+
+/**
+ * Fills (sink) with one that writes a file for speedscope.app with a profile for each sandbox: the stacks and
+ * times of ph_folded_sink_open, names as they are. A process killed leaves an empty file here too. (options)
+ * may be NULL. PH_E_ARGUMENT or PH_E_MEMORY.
+ */
+PH_API ph_status ph_speedscope_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
 
 #ifdef __cplusplus
 }
