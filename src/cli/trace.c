@@ -32,8 +32,10 @@ static const struct {
     {"text", ph_text_sink_open, false},
     {"jsonl", ph_jsonl_sink_open, false},
     {"chrome", ph_chrome_sink_open, true},
+    {"folded", ph_folded_sink_open, true},
+    {"speedscope", ph_speedscope_sink_open, true},
 };
-#define FORMATS "text, jsonl or chrome"
+#define FORMATS "text, jsonl, chrome, folded or speedscope"
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])

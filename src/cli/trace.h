@@ -44,9 +44,9 @@ struct ph__tracing {
 /* The options as --help shows them. */
 #define PH__TRACING_HELP                                                                                     \
     "  --trace FORMAT[:PATH]\n"                                                                              \
-    "                      show what the guest does, as text or jsonl; on standard error without a path; "   \
-    "may be\n"                                                                                               \
-    "                      given again\n"                                                                    \
+    "                      show what the guest does, as text or jsonl (on standard error without a path), "  \
+    "chrome,\n"                                                                                              \
+    "                      folded or speedscope; may be given again\n"                                       \
     "  --trace-level LEVEL off, error, warn, info, debug or trace (info)\n"                                  \
     "  --trace-filter LIST LEVEL or TARGET=LEVEL, with commas between; TARGET is a glob for a source\n"      \
     "                      file, function or name; e.g. info,brk=off\n"                                      \

@@ -54,9 +54,10 @@ static void wrong_options_are_refused(void **state) {
         const char *arguments[6];
         const char *message;
     } wrong[] = {
-        {{"--trace", "xml"}, "pinhole: --trace takes text or jsonl, and :PATH behind it, not 'xml';"},
-        {{"--trace", ""}, "pinhole: --trace takes text or jsonl,"},
-        {{"--trace", "textual:x"}, "pinhole: --trace takes text or jsonl,"},
+        {{"--trace", "xml"},
+         "pinhole: --trace takes text, jsonl, chrome, folded or speedscope, and :PATH behind it, not 'xml';"},
+        {{"--trace", ""}, "pinhole: --trace takes text, jsonl,"},
+        {{"--trace", "textual:x"}, "pinhole: --trace takes text, jsonl,"},
         {{"--trace", "text:"}, "pinhole: --trace text: wants a path behind the colon;"},
         {{"--trace"}, "pinhole: --trace needs a value;"},
         {{"--trace", "text", "--trace", "jsonl"},

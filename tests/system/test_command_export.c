@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * `--trace` in the formats of other people's tools: what a query leaves in each file, that it is one trace in
+ * all of them, and what is there when the command was killed.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/support.h"
+#include "system/command_runner.h"
+
+#define GUEST(name) test_guest_path(name)
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+/* `FORMAT:PATH` for a file of this test's own. */
+struct output {
+    char word[96];
+};
+
+static struct output output_of(const char *format) {
+    struct output output;
+
+    snprintf(output.word, sizeof output.word, "%s:/tmp/pinhole-export-%d.%s", format, (int)getpid(), format);
+    return output;
+}
+
+static const char *path_of(const struct output *output) {
+    return strchr(output->word, ':') + 1;
+}
+
+/* All of its file, which is removed. To be freed. */
+static char *take(const struct output *output) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path_of(output), "re");
+
+    assert_non_null(file);
+    assert_true(getdelim(&text, &size, 0, file) >= 0 || feof(file));
+    fclose(file);
+    unlink(path_of(output));
+    return text;
+}
+
+static json_t *take_json(const struct output *output) {
+    json_error_t error;
+    json_t *json = json_load_file(path_of(output), JSON_REJECT_DUPLICATES, &error);
+
+    if (!json)
+        fail_msg("%s:%d: %s", path_of(output), error.line, error.text);
+    unlink(path_of(output));
+    return json;
+}
+
+static void a_path_is_needed(void **state) {
+    static const char *const formats[] = {"chrome", "folded", "speedscope"};
+    char message[120], empty[24];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(formats); i++) {
+        snprintf(message, sizeof message, "pinhole: --trace %s wants a file: %s:PATH;", formats[i],
+                 formats[i]);
+        assert_fails(run_command(ARGUMENTS("call", "--trace", formats[i], GUEST("types"), "echo_i32", "7")),
+                     2, message);
+        assert_fails(run_command(ARGUMENTS("run", "--trace", formats[i], GUEST("hello"))), 125, message);
+        snprintf(empty, sizeof empty, "%s:", formats[i]);
+        assert_fails(run_command(ARGUMENTS("call", "--trace", empty, GUEST("types"), "echo_i32", "7")), 2,
+                     "pinhole: --trace ");
+    }
+}
+
+/* The duration of all calls and of the host's work beside them, in nanoseconds, by Chrome's trace: a root has
+ * no parent. */
+static int64_t roots_of(const json_t *array) {
+    int64_t sum = 0;
+    size_t i;
+    const json_t *object;
+
+    json_array_foreach(array, i, object) {
+        const json_t *arguments = json_object_get(object, "args");
+        if (strcmp(json_string_value(json_object_get(object, "ph")), "X") == 0 &&
+            !json_object_get(arguments, "pinhole.parent"))
+            sum += (int64_t)(json_real_value(json_object_get(object, "dur")) * 1000 + 0.5);
+    }
+    return sum;
+}
+
+/* The sum of the numbers behind the lines of (text). */
+static int64_t sum_of(const char *text) {
+    int64_t sum = 0;
+
+    while (*text) {
+        const char *end = strchr(text, '\n');
+        assert_non_null(end);
+        assert_memory_equal(text, "sandbox 1;", 10);
+        const char *blank = memrchr(text, ' ', (size_t)(end - text));
+        assert_non_null(blank);
+        sum += strtoll(blank, NULL, 10);
+        text = end + 1;
+    }
+    return sum;
+}
+
+static void a_query_is_the_same_in_every_format(void **state) {
+    struct output chrome = output_of("chrome"), folded = output_of("folded"),
+                  speedscope = output_of("speedscope");
+
+    (void)state;
+    test_needs_kvm();
+    assert_prints(run_command(ARGUMENTS("call", "--trace", chrome.word, "--trace", folded.word, "--trace",
+                                        speedscope.word, GUEST("sqlite"), "query", "\"SELECT 1 AS n\"")),
+                  0, "\"[{\\\"n\\\":1}]\"\n");
+    json_t *array = take_json(&chrome);
+    json_t *file = take_json(&speedscope);
+    char *lines = take(&folded);
+    const json_t *profiles = json_object_get(file, "profiles");
+    int64_t total = roots_of(array);
+
+    assert_true(total > 0);
+    assert_int_equal(json_array_size(profiles), 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(profiles, 0), "endValue")), total);
+    assert_non_null(strstr(lines, "sandbox 1;call query;guest query;"));
+    assert_non_null(strstr(lines, ";syscall "));
+    assert_int_equal(sum_of(lines), total);
+    free(lines);
+    json_decref(array);
+    json_decref(file);
+}
+
+static void a_full_disk_is_said(void **state) {
+    static const char *const outputs[] = {"chrome:/dev/full", "folded:/dev/full", "speedscope:/dev/full"};
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < COUNT(outputs); i++) {
+        struct outcome outcome =
+            run_command(ARGUMENTS("call", "--trace", outputs[i], GUEST("types"), "echo_i32", "7"));
+        assert_string_equal(outcome.out, "7\n");
+        assert_string_equal(outcome.err,
+                            "pinhole: writing the trace to /dev/full failed: No space left on device\n");
+        assert_int_equal(outcome.status, 1);
+        outcome_free(&outcome);
+    }
+}
+
+/* Chrome's array is whole up to its last comma; the profiles have not been begun. */
+static void what_a_kill_leaves_behind_is_as_documented(void **state) {
+    struct output chrome = output_of("chrome"), folded = output_of("folded"),
+                  speedscope = output_of("speedscope");
+    struct stat information = {0};
+    json_error_t error;
+
+    (void)state;
+    test_needs_kvm();
+    unlink(path_of(&chrome));
+    struct running running =
+        command_start(ARGUMENTS("call", "--trace", chrome.word, "--trace", folded.word, "--trace",
+                                speedscope.word, "--repeat", "100000000", GUEST("types"), "echo_i32", "7"),
+                      0);
+    for (int i = 0; i < 1000 && information.st_size < 100000; i++) {
+        usleep(10000);
+        if (stat(path_of(&chrome), &information) != 0)
+            information.st_size = 0;
+    }
+    assert_int_equal(kill(running.process, SIGKILL), 0);
+    struct outcome outcome = command_wait(&running);
+    assert_int_equal(outcome.status, 128 + SIGKILL);
+    outcome_free(&outcome);
+
+    char *text = take(&chrome);
+    size_t end = 0;
+    for (const char *at = text; (at = strstr(at, ",\n")); at++)
+        end = (size_t)(at - text);
+    assert_true(end > 0);
+    text[end] = ']';
+    text[end + 1] = 0;
+    json_t *array = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!array)
+        fail_msg("%d: %s", error.line, error.text);
+    assert_true(json_array_size(array) > 100);
+    json_decref(array);
+    free(text);
+    assert_int_equal(stat(path_of(&folded), &information), 0);
+    assert_int_equal(information.st_size, 0);
+    assert_int_equal(stat(path_of(&speedscope), &information), 0);
+    assert_int_equal(information.st_size, 0);
+    unlink(path_of(&folded));
+    unlink(path_of(&speedscope));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_is_needed),
+        cmocka_unit_test(a_query_is_the_same_in_every_format),
+        cmocka_unit_test(a_full_disk_is_said),
+        cmocka_unit_test(what_a_kill_leaves_behind_is_as_documented),
+    };
+    return cmocka_run_group_tests_name("command_export", tests, NULL, NULL);
+}
