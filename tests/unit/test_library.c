@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What libpinhole.so asks of a program and shows to it: libc alone, its soname, and no name but the public
- * ones.
+ * What libpinhole.so and libpinhole-export.so ask of a program and show to it: their sonames, libc alone, for
+ * the second one the first too, and no name but the public ones.
  */
 #include "support/support.h"
 
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls (each) for every line that the command (format), a printf format with the library's path, prints.
- * Gives how many there were. */
-static unsigned for_each_line(const char *format, void (*each)(const char *line)) {
+/* Calls (each) for every line that the command (format), a printf format with the path that is in the
+ * variable (library), prints. Gives how many there were. */
+static unsigned for_each_line(const char *library, const char *format, void (*each)(const char *line)) {
     char command[4096], line[1024];
     unsigned count = 0;
-    const char *library = getenv("PH_TEST_LIBRARY");
+    const char *path = getenv(library);
 
-    assert_non_null(library);
-    snprintf(command, sizeof command, "%s '%s'", format, library);
+    assert_non_null(path);
+    snprintf(command, sizeof command, "%s '%s'", format, path);
     FILE *output = popen(command, "re"); /* NOLINT(cert-env33-c): readelf and nm of the build's own file */
     assert_non_null(output);
     for (; fgets(line, sizeof line, output); count++) {
@@ -41,10 +41,28 @@ static void check_dynamic(const char *line) {
         assert_non_null(strstr(line, "[libpinhole.so.0]"));
 }
 
+static void check_export_dynamic(const char *line) {
+    if (strstr(line, "[libpinhole.so.0]"))
+        needed++;
+    else if (strstr(line, "(SONAME)"))
+        assert_non_null(strstr(line, "[libpinhole-export.so.0]"));
+    else
+        check_dynamic(line);
+}
+
 static void library_needs_libc_alone(void **state) {
     (void)state;
-    assert_true(for_each_line("readelf --wide --dynamic", check_dynamic) > 5);
+    needed = 0;
+    assert_true(for_each_line("PH_TEST_LIBRARY", "readelf --wide --dynamic", check_dynamic) > 5);
     assert_in_range(needed, 1, 2);
+}
+
+static void export_library_needs_the_library(void **state) {
+    (void)state;
+    needed = 0;
+    assert_true(for_each_line("PH_TEST_EXPORT_LIBRARY", "readelf --wide --dynamic", check_export_dynamic) >
+                5);
+    assert_in_range(needed, 2, 3);
 }
 
 static void check_symbol(const char *line) {
@@ -52,19 +70,21 @@ static void check_symbol(const char *line) {
 
     assert_non_null(name);
     if (strncmp(name + 1, "ph_", 3) != 0 && strncmp(name + 1, "PINHOLE_", 8) != 0)
-        fail_msg("libpinhole.so shows a name that is not public: %s", line);
+        fail_msg("the library shows a name that is not public: %s", line);
     assert_null(strstr(name, "ph__"));
 }
 
-static void library_shows_public_names_alone(void **state) {
+static void libraries_show_public_names_alone(void **state) {
     (void)state;
-    assert_true(for_each_line("nm --dynamic --defined-only", check_symbol) > 20);
+    assert_true(for_each_line("PH_TEST_LIBRARY", "nm --dynamic --defined-only", check_symbol) > 20);
+    assert_true(for_each_line("PH_TEST_EXPORT_LIBRARY", "nm --dynamic --defined-only", check_symbol) > 3);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_needs_libc_alone),
-        cmocka_unit_test(library_shows_public_names_alone),
+        cmocka_unit_test(export_library_needs_the_library),
+        cmocka_unit_test(libraries_show_public_names_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
