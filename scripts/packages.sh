@@ -35,6 +35,7 @@ libcmocka-dev    lib  cmocka
 valgrind         cmd  valgrind
 clang            cmd  clang
 libclang-rt-dev  file ../lib/clang
+babeltrace2      cmd  babeltrace2
 LIST
         ;;
     demo) ;;

@@ -41,6 +41,23 @@ PH_API ph_status ph_folded_sink_open(const ph_file_sink *options, ph_sink *sink,
  */
 PH_API ph_status ph_speedscope_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
 
+/**
+ * Fills (sink) with one that writes the Common Trace Format, version 1.8, which babeltrace2 and Trace Compass
+ * read: to (folder), which is made, with two files. `metadata` is there when this returns, and says all about
+ * `stream`, to which whole packets of 4 KiB are added, when one is full and when the tracer flushes; one for
+ * an event that is longer is a multiple of that. So what a killed process leaves can be read, and lacks at
+ * most the packet under way.
+ *
+ * A span is an event at its end. Events are in the order in which they came; one that is earlier than the one
+ * before it gets that one's time, and its fields have its own. Names are cut to 4 KiB and texts to 64 KiB; a
+ * NUL in them becomes U+FFFD. What the tracer lost is counted in the packets (events_discarded), as at least
+ * one where nobody knows how much it was, and so are the events of a packet that could not be written.
+ *
+ * PH_E_FILE when (folder) is not empty, or it or its files cannot be made, PH_E_ARGUMENT or PH_E_MEMORY. It
+ * tells nobody of a failed write, but for the count in the packets that follow.
+ */
+PH_API ph_status ph_ctf_sink_open(const char *folder, ph_sink *sink, ph_error *error);
+
 #ifdef __cplusplus
 }
 #endif

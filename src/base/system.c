@@ -44,6 +44,7 @@ struct ph__system ph__system = {
     .access = access,
     .rename = rename,
     .unlink = unlink,
+    .mkdir = mkdir,
     .isatty = isatty,
     .memfd_create = memfd_create,
     .mmap = mmap,

@@ -41,6 +41,7 @@ struct ph__system {
     int (*access)(const char *path, int mode);
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
+    int (*mkdir)(const char *path, mode_t mode);
     int (*isatty)(int file);
     int (*memfd_create)(const char *name, unsigned flags);
 
