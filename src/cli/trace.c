@@ -20,22 +20,22 @@
 #include "base/level.h"
 #include "cli/paths.h"
 #include "cli/signals.h"
+#include "export/ctf.h"
 #include "export/text.h"
 #include "trace/filter.h"
 
-/* What --trace can be, and its sink. */
+/* What --trace can be, and its sink: one for a file, or one that makes a folder of files itself. */
 static const struct {
     const char *name;
     ph_status (*open)(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+    ph_status (*open_folder)(const char *folder, int *system_error, ph_sink *sink, ph_error *error);
     bool needs_path;
 } formats[] = {
-    {"text", ph_text_sink_open, false},
-    {"jsonl", ph_jsonl_sink_open, false},
-    {"chrome", ph_chrome_sink_open, true},
-    {"folded", ph_folded_sink_open, true},
-    {"speedscope", ph_speedscope_sink_open, true},
+    {"text", ph_text_sink_open, NULL, false},    {"jsonl", ph_jsonl_sink_open, NULL, false},
+    {"chrome", ph_chrome_sink_open, NULL, true}, {"ctf", NULL, ph__ctf_sink_open, true},
+    {"folded", ph_folded_sink_open, NULL, true}, {"speedscope", ph_speedscope_sink_open, NULL, true},
 };
-#define FORMATS "text, jsonl, chrome, folded or speedscope"
+#define FORMATS "text, jsonl, chrome, ctf, folded or speedscope"
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -96,7 +96,8 @@ static int check_outputs(const struct ph__command *command, const struct ph__wor
             return ph__usage_error(command, "--trace takes " FORMATS ", and :PATH behind it, not '%s'",
                                    outputs->list[i]);
         if (!path && formats[format_of(outputs->list[i])].needs_path)
-            return ph__usage_error(command, "--trace %s wants a file: %s:PATH", outputs->list[i],
+            return ph__usage_error(command, "--trace %s wants a %s: %s:PATH", outputs->list[i],
+                                   formats[format_of(outputs->list[i])].open_folder ? "folder" : "file",
                                    outputs->list[i]);
         if (path && !*path)
             return ph__usage_error(command, "--trace %s wants a path behind the colon", outputs->list[i]);
@@ -273,16 +274,18 @@ static int check_opened(const struct ph__command *command, const struct ph__trac
     struct stat information, other;
 
     for (const struct ph__tracing_output *output = trace->files; output < last; output++)
-        if (output->path && last->path && fstat(output->fd, &other) == 0 &&
+        if (output->path && last->path && output->file && fstat(output->fd, &other) == 0 &&
             fstat(last->fd, &information) == 0 && ph__file_is_same(&information, &other))
             return refuse_same(command, output->path, last->path);
     return PH__OPTIONS_GO_ON;
 }
 
-static int add_sink(const struct ph__command *command, struct ph__tracing *trace, const char *output) {
+/* Opens the file of (output), or the unnamed one, and (*sink) on it. Returns PH__OPTIONS_GO_ON or an exit
+ * status. */
+static int open_file(const struct ph__command *command, struct ph__tracing *trace, const char *output,
+                     ph_sink *sink) {
     struct ph__tracing_output *opened = &trace->files[trace->file_count];
     ph_file_sink options = PH_FILE_SINK_INIT;
-    ph_sink sink = PH_SINK_INIT;
     ph_error error;
 
     if (!open_output(opened, path_of(output))) {
@@ -298,11 +301,36 @@ static int add_sink(const struct ph__command *command, struct ph__tracing *trace
     options.colour = ph__text_wants_colour(PH_COLOUR_AUTO, opened->path ? opened->fd : STDERR_FILENO)
                          ? PH_COLOUR_ALWAYS
                          : PH_COLOUR_NEVER;
-    ph_status status = formats[format_of(output)].open(&options, &sink, &error);
-    if (status == PH_OK)
-        status = ph_tracer_add_sink(trace->tracer, &sink, &error);
-    if (status == PH_OK)
+    if (formats[format_of(output)].open(&options, sink, &error) == PH_OK)
         return PH__OPTIONS_GO_ON;
+    ph__complain("%s", error.message);
+    return broken(command);
+}
+
+/* Makes the folder of (output), and (*sink) in it. Returns as open_file. */
+static int open_folder(const struct ph__command *command, struct ph__tracing *trace, const char *output,
+                       ph_sink *sink) {
+    struct ph__tracing_output *opened = &trace->files[trace->file_count];
+    ph_error error;
+
+    *opened = (struct ph__tracing_output){.path = path_of(output), .fd = -1};
+    ph_status status = formats[format_of(output)].open_folder(opened->path, &opened->error, sink, &error);
+    if (status != PH_OK) {
+        ph__complain("%s", error.message);
+        return status == PH_E_FILE ? (int)command->usage_status : broken(command);
+    }
+    trace->file_count++;
+    return PH__OPTIONS_GO_ON;
+}
+
+static int add_sink(const struct ph__command *command, struct ph__tracing *trace, const char *output) {
+    ph_sink sink = PH_SINK_INIT;
+    ph_error error;
+
+    int status = formats[format_of(output)].open_folder ? open_folder(command, trace, output, &sink)
+                                                        : open_file(command, trace, output, &sink);
+    if (status != PH__OPTIONS_GO_ON || ph_tracer_add_sink(trace->tracer, &sink, &error) == PH_OK)
+        return status;
     ph__complain("%s", error.message);
     return broken(command);
 }
@@ -362,8 +390,7 @@ static bool pour_out(int fd) {
     return got == 0;
 }
 
-/* Whether all of (output) was written. */
-static bool finish_output(struct ph__tracing_output *output) {
+static void finish_file(struct ph__tracing_output *output) {
     fclose(output->file);
     output->file = NULL;
     /* Also when some of it was lost: the rest may say why the guest failed. */
@@ -373,6 +400,12 @@ static bool finish_output(struct ph__tracing_output *output) {
     /* Some file systems report a full disk no earlier than here. */
     if (close(output->fd) != 0 && output->path && !output->error)
         output->error = errno;
+}
+
+/* Whether all of (output) was written. The sink of a folder has closed that itself. */
+static bool finish_output(struct ph__tracing_output *output) {
+    if (output->file)
+        finish_file(output);
     if (output->error)
         ph__complain("writing the trace to %s failed: %s", output->path ? output->path : "standard error",
                      strerror(output->error));
@@ -393,6 +426,8 @@ int ph__tracing_finish(struct ph__tracing *trace, int status, int failed) {
 void ph__tracing_free(struct ph__tracing *trace) {
     ph_tracer_destroy(trace->tracer);
     for (size_t i = 0; i < trace->file_count; i++) {
+        if (!trace->files[i].file)
+            continue;
         fclose(trace->files[i].file);
         close(trace->files[i].fd);
     }

@@ -15,7 +15,7 @@
  * that failed: the stream itself only knows that one did. */
 struct ph__tracing_output {
     const char *path;
-    FILE *file;
+    FILE *file; /* NULL for a folder, whose sink has its files */
     int fd;
     int error;
 };
