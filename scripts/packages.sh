@@ -33,6 +33,7 @@ LIST
         cat <<'LIST'
 libcmocka-dev    lib  cmocka
 valgrind         cmd  valgrind
+protobuf-compiler cmd protoc
 clang            cmd  clang
 libclang-rt-dev  file ../lib/clang
 babeltrace2      cmd  babeltrace2

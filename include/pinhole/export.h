@@ -58,6 +58,20 @@ PH_API ph_status ph_speedscope_sink_open(const ph_file_sink *options, ph_sink *s
  */
 PH_API ph_status ph_ctf_sink_open(const char *folder, ph_sink *sink, ph_error *error);
 
+/**
+ * Fills (sink) with one that writes Perfetto's own format, a stream of its TracePacket in protocol buffers.
+ * Times are nanoseconds since 1970. A sandbox is a process, with a track of the host and one of the guest;
+ * asynchronous spans and counters have tracks of their own. What the sink says of a span beside its fields is
+ * in a dictionary "pinhole": `id`, `parent`, `status` and more.
+ *
+ * It takes about 3 MiB when it is opened, as far as they are used, and no more later. Begins of spans that
+ * may have begun together with a parent that is still open wait for that, at most one for each such parent
+ * but for those that begin in one nanosecond, and are written with the next flush at the latest. A process
+ * killed leaves whole packets but for the last; what is missing is what was not yet written out, up to 128
+ * KiB and those begins, whose ends a reader ignores. (options) may be NULL. PH_E_ARGUMENT or PH_E_MEMORY.
+ */
+PH_API ph_status ph_perfetto_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+
 #ifdef __cplusplus
 }
 #endif

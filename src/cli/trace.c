@@ -31,11 +31,17 @@ static const struct {
     ph_status (*open_folder)(const char *folder, int *system_error, ph_sink *sink, ph_error *error);
     bool needs_path;
 } formats[] = {
-    {"text", ph_text_sink_open, NULL, false},    {"jsonl", ph_jsonl_sink_open, NULL, false},
-    {"chrome", ph_chrome_sink_open, NULL, true}, {"ctf", NULL, ph__ctf_sink_open, true},
-    {"folded", ph_folded_sink_open, NULL, true}, {"speedscope", ph_speedscope_sink_open, NULL, true},
+    /* clang-format off: a line each */
+    {"text", ph_text_sink_open, NULL, false},
+    {"jsonl", ph_jsonl_sink_open, NULL, false},
+    {"chrome", ph_chrome_sink_open, NULL, true},
+    {"perfetto", ph_perfetto_sink_open, NULL, true},
+    {"ctf", NULL, ph__ctf_sink_open, true},
+    {"folded", ph_folded_sink_open, NULL, true},
+    {"speedscope", ph_speedscope_sink_open, NULL, true},
+    /* clang-format on */
 };
-#define FORMATS "text, jsonl, chrome, ctf, folded or speedscope"
+#define FORMATS "text, jsonl, chrome, perfetto, ctf, folded or speedscope"
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])

@@ -55,7 +55,8 @@ static void wrong_options_are_refused(void **state) {
         const char *message;
     } wrong[] = {
         {{"--trace", "xml"},
-         "pinhole: --trace takes text, jsonl, chrome, ctf, folded or speedscope, and :PATH behind it, not "
+         "pinhole: --trace takes text, jsonl, chrome, perfetto, ctf, folded or speedscope, and :PATH behind "
+         "it, not "
          "'xml';"},
         {{"--trace", ""}, "pinhole: --trace takes text, jsonl,"},
         {{"--trace", "textual:x"}, "pinhole: --trace takes text, jsonl,"},
