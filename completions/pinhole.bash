@@ -76,7 +76,7 @@ _pinhole() {
         return
         ;;
     --trace)
-        mapfile -t COMPREPLY < <(compgen -W 'text jsonl text: jsonl: chrome: folded: speedscope:' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'text jsonl text: jsonl: chrome: perfetto: ctf: folded: speedscope:' -- "$current")
         compopt -o nospace 2>/dev/null
         return
         ;;

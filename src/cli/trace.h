@@ -46,7 +46,7 @@ struct ph__tracing {
     "  --trace FORMAT[:PATH]\n"                                                                              \
     "                      show what the guest does, as text or jsonl (on standard error without a path), "  \
     "chrome,\n"                                                                                              \
-    "                      folded or speedscope; may be given again\n"                                       \
+    "                      perfetto, ctf (a folder), folded or speedscope; may be given again\n"             \
     "  --trace-level LEVEL off, error, warn, info, debug or trace (info)\n"                                  \
     "  --trace-filter LIST LEVEL or TARGET=LEVEL, with commas between; TARGET is a glob for a source\n"      \
     "                      file, function or name; e.g. info,brk=off\n"                                      \

@@ -68,7 +68,7 @@ static void options_take_their_values_behind_a_space_or_a_sign(void **state) {
         {"pinhole run --trace = j", "jsonl jsonl: "},
         {"pinhole run --trace t", "text text: "},
         {"pinhole run --trace = f", "folded: "},
-        {"pinhole call --trace \"\"", "text jsonl text: jsonl: chrome: folded: speedscope: "},
+        {"pinhole call --trace \"\"", "text jsonl text: jsonl: chrome: perfetto: ctf: folded: speedscope: "},
         {"pinhole call --trace speedscope : LICEN", "LICENSE "},
         {"pinhole run --memory =", " "},
         /* A path is one of the tree, where this runs. */
