@@ -69,16 +69,6 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
-static bool is_zero(const uint8_t *page) {
-    const uint64_t *words = (const uint64_t *)page;
-
-    for (size_t i = 0; i < PH__PAGE_SIZE / 8; i += 8)
-        if (words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] | words[i + 5] |
-            words[i + 6] | words[i + 7])
-            return false;
-    return true;
-}
-
 #define NOT_WANTED SIZE_MAX
 
 /* One page and what is known of it. */
@@ -266,7 +256,8 @@ static ph_status page_restore(struct walk *walk, const struct page *page) {
     const uint8_t *now = page_now(walk, bytes);
     if (!now)
         return ph__page_store_lost(&sandbox->error);
-    bool unused = content ? memcmp(now, content, PH__PAGE_SIZE) == 0 : is_zero(now);
+    bool unused =
+        content ? memcmp(now, content, PH__PAGE_SIZE) == 0 : ph__content_is_zero(now, PH__PAGE_SIZE);
     if (droppable && !is_kept(walk, unused))
         return drop(walk, page->number, renews);
     if (unused)
