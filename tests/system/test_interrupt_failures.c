@@ -71,7 +71,7 @@ static void a_time_out_ends_a_call_when_signals_are_refused(void **state) {
 
     (void)state;
     test_needs_kvm();
-    config.timeout_ns = 50000000;
+    config.timeout_ns = 1000000000; /* of the start too, which takes long where it is emulated */
     ph_image *image = test_image("loops");
     ph_sandbox *sandbox = start(image, &config, false);
     refuse_signals(REFUSED);
@@ -86,7 +86,7 @@ static void so_does_the_limit_of_processor_time(void **state) {
 
     (void)state;
     test_needs_kvm();
-    config.cpu_time_ns = 50000000;
+    config.cpu_time_ns = 1000000000;
     ph_image *image = test_image("loops");
     ph_sandbox *sandbox = start(image, &config, false);
     refuse_signals(REFUSED);

@@ -198,6 +198,7 @@ static size_t pages_to_look_at(ph_sandbox *sandbox) {
 #endif
 
 static void a_call_that_dirtied_256_mib_does_not_tax_later_restores(void **state) {
+    const uint32_t pages = test_scaled(65536);
     ph_config config = small;
 
     (void)state;
@@ -218,8 +219,8 @@ static void a_call_that_dirtied_256_mib_does_not_tax_later_restores(void **state
             restore(sandbox, snapshot);
             before = holdings_get();
         }
-        test_status(sandbox, call(sandbox, "greedy", ARGS(U32(65536))), PH_OK);
-        assert_true(pages_to_look_at(sandbox) > 65536);
+        test_status(sandbox, call(sandbox, "greedy", ARGS(U32(pages))), PH_OK);
+        assert_true(pages_to_look_at(sandbox) > pages);
         restore(sandbox, snapshot);
         test_status(sandbox, call(sandbox, "change", ARGS(U32(1))), PH_OK);
         size_t next = pages_to_look_at(sandbox);
