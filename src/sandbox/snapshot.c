@@ -149,14 +149,17 @@ static bool is_fillable(const struct ph__layout *layout, uint64_t first, uint64_
     return first * PH__PAGE_SIZE >= PH__TABLES_GPA && end * PH__PAGE_SIZE <= PH__IO_GPA;
 }
 
-/* Fills the gap in front of (page), if it is small. Nobody has written there, so the sandbox's memory can be
- * read. */
+/* Fills the gap in front of (page), if it is small. There are zeroes, or the image's content, in the
+ * sandbox's memory. */
 static ph_status fill_gap(struct taking *taking, uint64_t page) {
     const ph_snapshot *snapshot = taking->snapshot;
     struct ph__page_store *delta = snapshot->stores[DELTA];
     const size_t count = snapshot->pages.count;
 
     if (count == 0 || PH__PLACE_STORE(snapshot->places[count - 1]) != DELTA)
+        return PH_OK;
+    /* In the gap may be zeroes that were written over pages of a file, and such a page can be lost. */
+    if (taking->sandbox->memory.in_file)
         return PH_OK;
     const uint64_t first = snapshot->pages.pages[count - 1] + 1;
     if (page == first || page - first > GAP_MAX || !is_fillable(&taking->sandbox->memory.layout, first, page))
