@@ -237,6 +237,7 @@ static ph_status check_empty(const char *folder, ph_error *error) {
     if (!listing)
         return ph__error_set_system(error, PH_E_FILE, errno, "%s", folder);
     errno = 0;
+    /* cppcheck-suppress readdirCalled ; no other thread has this folder */
     for (struct dirent *entry = readdir(listing); entry && status == PH_OK; entry = readdir(listing))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = ph__error_set(error, PH_E_FILE, "%s: the folder for a trace has to be empty", folder);

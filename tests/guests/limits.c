@@ -171,8 +171,11 @@ static void use_up_memory(uint32_t how) {
     if (how == RAISE)
         raise(SIGTERM);
     if (how == LONG_REASON) {
-        for (size_t i = 1; i < sizeof reason - 2; i += 2)
-            memcpy(reason + i, "\u00e4", 2);
+        /* U+00E4, two bytes. */
+        for (size_t i = 1; i < sizeof reason - 2; i += 2) {
+            reason[i] = (char)0xc3;
+            reason[i + 1] = (char)0xa4;
+        }
         ph_abort(7, reason);
     }
 }

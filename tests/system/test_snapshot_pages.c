@@ -105,6 +105,7 @@ static int pagemap_file(void) {
     int file = -1;
 
     assert_non_null(folder);
+    /* cppcheck-suppress readdirCalled ; no other thread has this folder */
     for (const struct dirent *entry; (entry = readdir(folder));) {
         char link[64] = "";
         if (readlinkat(dirfd(folder), entry->d_name, link, sizeof link - 1) > 0 && strstr(link, "/pagemap"))
