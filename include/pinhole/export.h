@@ -72,6 +72,15 @@ PH_API ph_status ph_ctf_sink_open(const char *folder, ph_sink *sink, ph_error *e
  */
 PH_API ph_status ph_perfetto_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
 
+/**
+ * Fills (sink) with one that writes a page in HTML, complete in itself, that shows the trace in a browser: a
+ * line of time and a flame graph to zoom into, search, the fields of a span, and totals for each name. It
+ * loads nothing, from nowhere. The first 100,000 spans are in it, and as many events; it says how many more
+ * there were. A process killed leaves a page with all but the last few hundred. (options) may be NULL.
+ * PH_E_ARGUMENT or PH_E_MEMORY.
+ */
+PH_API ph_status ph_html_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -116,6 +116,12 @@ typedef struct ph_span {
 /** PH_ASYNC_END_AT(level, "name", id, fields...) */
 #define PH_ASYNC_END_AT(level, ...) PH__ASYNC(ASYNC_END, level, __VA_ARGS__)
 
+/**
+ * The traceparent (W3C Trace Context) that this call belongs to, for a guest that passes it on: 55
+ * characters, or "" where there is none. It is the host's; the string changes with the next call.
+ */
+const char *ph_traceparent(void);
+
 /*
  * The rest is how the macros work; a guest names none of it. src/abi/trace.h has the formats,
  * src/abi/recorder.h the same recorder for the library and the monitor, and says why it is right.

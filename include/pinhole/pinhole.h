@@ -332,13 +332,19 @@ typedef struct ph_config {
     uint64_t output_bytes_max;
     /** Host calls, those that fail included. */
     uint64_t host_calls_max;
+    /** As ph_sandbox_set_traceparent (trace.h), from the beginning. Copied. */
+    const char *traceparent;
+    const char *tracestate;
+    /** Counts what the sandbox does (metrics.h); it must live longer than the sandbox. NULL: nothing is
+        counted. */
+    struct ph_metrics *metrics;
 } ph_config;
 
 /** The initial value of a ph_config: every default. */
 #define PH_CONFIG_INIT                                                                                       \
     {                                                                                                        \
         sizeof(ph_config), PH_BACKEND_KVM, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,    \
-            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0, NULL, 0, 0, 0, 0                              \
+            {NULL, 0}, 0, NULL, PH_TRACE_COMPLETE, 0, 0, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL            \
     }
 
 /**

@@ -83,6 +83,11 @@ typedef struct ph_source {
  * each other. (status) is PH_OK or why the span failed or was not finished, (message) the words for it or
  * NULL; (unfinished) says that nobody ended it: a fault, a time-out or a longjmp has left it, and it was
  * closed where that was seen.
+ *
+ * (trace_id) is that of the root's trace: the caller's (ph_sandbox_set_traceparent), or else 16 random bytes.
+ * (remote_parent) is the caller's span, of a root that has one; else all 0. (trace_state) is the caller's
+ * tracestate, unchanged, or NULL. ph_trace_span_id tells by which id other systems know the span.
+ * (dropped_fields) were more than a span can have; a last field "fields_dropped" says so to a reader.
  */
 typedef struct ph_trace_span {
     size_t size;
@@ -100,12 +105,22 @@ typedef struct ph_trace_span {
     const char *message;
     const ph_field *fields;
     size_t field_count;
+    uint8_t trace_id[16];
+    uint8_t remote_parent[8];
+    const char *trace_state;
+    uint32_t dropped_fields;
 } ph_trace_span;
+
+/**
+ * Puts the id by which W3C Trace Context and OpenTelemetry know the span (id) of this process into (bytes):
+ * one for each (id), never all 0, and not to be guessed from another. All 0 for an (id) of 0.
+ */
+PH_API void ph_trace_span_id(uint64_t id, uint8_t bytes[8]);
 
 /**
  * Something that happened: an event of a guest (message is NULL), a line that it logged (message is the text;
  * name is the format), or the host's word of a loss (name is "trace.gap"). (span) is the span that was open,
- * or 0.
+ * or 0, and (trace_id) that of its trace, or all 0.
  */
 typedef struct ph_trace_event {
     size_t size;
@@ -118,6 +133,7 @@ typedef struct ph_trace_event {
     uint64_t time_ns;
     const ph_field *fields;
     size_t field_count;
+    uint8_t trace_id[16];
 } ph_trace_event;
 
 /**
@@ -160,6 +176,22 @@ typedef struct ph_sink {
 typedef struct ph_tracer ph_tracer;
 
 /**
+ * Which roots are recorded, with all that is inside them: calls, starts, runs and what the host does beside
+ * them. It is decided before the guest is entered, and a guest whose call is not recorded writes no records.
+ * The first three follow the sampled flag of the caller's traceparent and decide themselves where there is
+ * none. A ratio takes the traces whose last 56 bits say so, as OpenTelemetry's ratio sampler does, so that
+ * all who see a trace decide alike.
+ */
+typedef enum ph_sampler {
+    PH_SAMPLER_PARENT_ALWAYS_ON = 0,
+    PH_SAMPLER_PARENT_ALWAYS_OFF = 1,
+    PH_SAMPLER_PARENT_RATIO = 2,
+    PH_SAMPLER_ALWAYS_ON = 3,
+    PH_SAMPLER_ALWAYS_OFF = 4,
+    PH_SAMPLER_RATIO = 5,
+} ph_sampler;
+
+/**
  * How a tracer is made. Initialise with PH_TRACER_CONFIG_INIT; 0 or NULL takes the default.
  */
 typedef struct ph_tracer_config {
@@ -179,11 +211,15 @@ typedef struct ph_tracer_config {
      * Called as a sink's functions are, and may use as little. */
     ph_diagnostics_fn diagnostics;
     void *diagnostics_context;
+    /** Which roots are recorded. Default: what the caller says, and all where it says nothing. */
+    ph_sampler sampler;
+    /** Of the samplers with a ratio: the part of all traces that is recorded, from 0 to 1. */
+    double sampler_ratio;
 } ph_tracer_config;
 
 /** The initial value of a ph_tracer_config: every default. */
 #define PH_TRACER_CONFIG_INIT                                                                                \
-    { sizeof(ph_tracer_config), false, NULL, 0, 0, NULL, NULL }
+    { sizeof(ph_tracer_config), false, NULL, 0, 0, NULL, NULL, PH_SAMPLER_PARENT_ALWAYS_ON, 0 }
 
 /**
  * Makes a tracer. (config) may be NULL. On success (*tracer) is the caller's, to be destroyed with
@@ -269,6 +305,39 @@ PH_API void ph_sandbox_trace_stats(const ph_sandbox *sandbox, ph_trace_stats *st
  * The number by which spans and events name (sandbox), unique within the process; 0 when it has no tracer.
  */
 PH_API uint64_t ph_sandbox_trace_number(const ph_sandbox *sandbox);
+
+/** Bytes of a traceparent with its NUL, as ph_host_traceparent writes it. */
+#define PH_TRACEPARENT_SIZE 56
+
+/**
+ * Whether (traceparent) is one that W3C Trace Context accepts
+ * (https://www.w3.org/TR/trace-context/#traceparent-header): version 00, or a later one whose first fields
+ * are those of 00.
+ */
+PH_API bool ph_traceparent_is_valid(const char *traceparent);
+
+/**
+ * Has the roots that (sandbox) begins from here on belong to the caller's trace, until this is called again;
+ * ph_config's traceparent does the same from the beginning. (traceparent) and (tracestate) are the values of
+ * the headers of those names, and are copied; NULL is none. One that is not valid counts as none, as the
+ * specification asks, and then so does the tracestate; a tracestate of more than 512 bytes, or with a
+ * character that is not printable ASCII, counts as none. A pool forgets both when the sandbox is given back.
+ * Without a tracer they are only passed on. PH_E_MEMORY or a status of the sandbox's state, as ph_call.
+ */
+PH_API ph_status ph_sandbox_set_traceparent(ph_sandbox *sandbox, const char *traceparent,
+                                            const char *tracestate);
+
+/**
+ * Writes the traceparent that a host function passes on to whom it calls: its own span within the trace of
+ * the call, with the sampled flag. Without a tracer it is the caller's, unchanged. "" and false where there
+ * is neither. In a host function, from its own thread.
+ */
+PH_API bool ph_host_traceparent(const ph_host_call *call, char traceparent[PH_TRACEPARENT_SIZE]);
+
+/**
+ * The caller's tracestate, or NULL. Valid until the host function returns.
+ */
+PH_API const char *ph_host_tracestate(const ph_host_call *call);
 
 /**
  * Whether a text sink uses colour: PH_COLOUR_AUTO on a terminal, when NO_COLOR is unset or empty.

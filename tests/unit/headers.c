@@ -3,6 +3,8 @@
  * Compiles the host's public headers as C11: it is built, and that is the test.
  */
 #include <pinhole/export.h>
+#include <pinhole/metrics.h>
+#include <pinhole/otlp.h>
 #include <pinhole/pinhole.h>
 #include <pinhole/pool.h>
 #include <pinhole/snapshot.h>
