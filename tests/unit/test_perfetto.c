@@ -104,11 +104,17 @@ static void assert_has(const char *text, const char *part) {
         fail_msg("'%s' is not in:\n%s", part, text);
 }
 
+/* (part) in a packet, which ends at (end); NULL without it. Not by strstr, which under a sanitizer counts
+ * what is left of the whole text each time. */
+static const char *find_in(const char *packet, const char *end, const char *part) {
+    return packet < end ? memmem(packet, (size_t)(end - packet), part, strlen(part)) : NULL;
+}
+
 /* The number behind (key) in a packet, which ends at (end); 0 without it. */
 static uint64_t number_in(const char *packet, const char *end, const char *key) {
-    const char *found = strstr(packet, key);
+    const char *found = find_in(packet, end, key);
 
-    return found && found < end ? strtoull(found + strlen(key), NULL, 10) : 0;
+    return found ? strtoull(found + strlen(key), NULL, 10) : 0;
 }
 
 /* A slice of the timeline, or its end while they are sorted. */
@@ -140,7 +146,7 @@ static void take_names(const char *packet, const char *end) {
         for (size_t i = 0; i < MOST_IIDS; i++)
             if (sequences[i] == sequence)
                 names[i] = 0;
-    for (const char *at = strstr(packet, key); at && at < end; at = strstr(at + 1, key)) {
+    for (const char *at = find_in(packet, end, key); at; at = find_in(at + 1, end, key)) {
         uint64_t iid = strtoull(at + sizeof key - 1, NULL, 10);
         assert_true(iid > 0 && iid < MOST_IIDS);
         assert_int_equal(names[iid], 0);
@@ -164,12 +170,13 @@ static struct event *events_of(const char *text, size_t *count) {
     assert_non_null(events);
     *count = 0;
     memset(names, 0, sizeof names);
+    const char *text_end = text + strlen(text);
     for (const char *packet = text; *packet;) {
-        const char *end = strstr(packet, "\n}\n");
+        const char *end = find_in(packet, text_end, "\n}\n");
         assert_non_null(end);
         take_names(packet, end);
-        const char *type = strstr(packet, "type: TYPE_SLICE_");
-        if (type && type < end) {
+        const char *type = find_in(packet, end, "type: TYPE_SLICE_");
+        if (type) {
             struct event *event = &events[*count];
             *event = (struct event){.time = number_in(packet, end, "\n  timestamp: "),
                                     .track = number_in(packet, end, "\n    track_uuid: "),
