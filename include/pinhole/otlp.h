@@ -10,7 +10,8 @@
  *     ph_tracer_add_sink(tracer, &sink, &error);
  *     ...
  *     ph_tracer_destroy(tracer);
- *     ph_otlp_destroy(otlp, 5000000000);
+ *     ph_otlp_shutdown(otlp, 5000000000);
+ *     ph_otlp_destroy(otlp);
  *
  * Spans go to /v1/traces, events and logs to /v1/logs, the guest's counters and a ph_metrics to /v1/metrics.
  * A thread of the exporter's own sends them: no call ever waits for the network. What does not fit into its
@@ -123,10 +124,24 @@ typedef struct ph_otlp_stats {
 PH_API ph_status ph_otlp_get_stats(ph_otlp *otlp, ph_otlp_stats *stats);
 
 /**
- * Sends what is left, waits at most (timeout_ns) for that, counts and tells the rest as lost, and frees
- * (otlp), which may be NULL.
+ * Sends what is left and waits at most (timeout_ns) for that; what is not out then is lost, counted, and
+ * told. Nothing more is taken afterwards.
  */
-PH_API void ph_otlp_destroy(ph_otlp *otlp, uint64_t timeout_ns);
+PH_API void ph_otlp_shutdown(ph_otlp *otlp, uint64_t timeout_ns);
+
+/**
+ * Frees (otlp), which may be NULL, after ph_otlp_shutdown. Without that before, what is queued is lost, which
+ * nobody is told.
+ */
+PH_API void ph_otlp_destroy(ph_otlp *otlp);
+
+/**
+ * Sets (sampler) and (ratio), for a ph_tracer_config, to what OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG
+ * say; leaves them as they are where those are not set, or make no sense, which (diagnostics), unless it is
+ * NULL, is told.
+ */
+PH_API void ph_otlp_sampler_from_environment(ph_sampler *sampler, double *ratio,
+                                             ph_diagnostics_fn diagnostics, void *diagnostics_context);
 
 /**
  * Fills (sink) with one that writes OTLP's JSON lines, as the collector's file exporter does

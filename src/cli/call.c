@@ -195,7 +195,7 @@ static int execute(struct request *request) {
     ph__held_flush(&session->output);
     take_stats(request, &counts);
     bool has_stats = request->stats && session->sandbox;
-    exit_status = ph__session_end(session, exit_status);
+    ph__session_end(session);
     if (has_stats)
         print_stats(request, &counts, traced);
     return exit_status;

@@ -68,6 +68,9 @@ int ph__usage_error(const struct ph__command *command, const char *format, ...) 
 /* Prints "pinhole: MESSAGE". */
 void ph__complain(const char *format, ...) PH_PRINTF(1, 2);
 
+/* Prints "pinhole: warning: MESSAGE": the result stands, and so does the exit status. */
+void ph__warn(const char *format, ...) PH_PRINTF(1, 2);
+
 /* Prints "pinhole: SUBJECT: KIND: MESSAGE" for (error), the same line on every backend. (subject) is made
  * printable. */
 void ph__report_failure(const char *subject, const ph_error *error);

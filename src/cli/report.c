@@ -29,15 +29,28 @@ int ph__usage_error(const struct ph__command *command, const char *format, ...) 
     return command->usage_status;
 }
 
-void ph__complain(const char *format, ...) {
+static void print_line(const char *before, const char *format, va_list arguments) {
     char text[1024];
+
+    vsnprintf(text, sizeof text, format, arguments);
+    ph__text_copy_printable(text, sizeof text, text, strlen(text));
+    fprintf(stderr, "pinhole: %s%s\n", before, text);
+}
+
+void ph__complain(const char *format, ...) {
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    print_line("", format, arguments);
     va_end(arguments);
-    ph__text_copy_printable(text, sizeof text, text, strlen(text));
-    fprintf(stderr, "pinhole: %s\n", text);
+}
+
+void ph__warn(const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    print_line("warning: ", format, arguments);
+    va_end(arguments);
 }
 
 /* Whether (error) carries a code that the guest, or a host function, chose. */

@@ -82,7 +82,8 @@ static int run_image(ph_image *image, const char *path, struct request *request)
         ph__report_failure(path, &error);
         advise(image, &error);
     }
-    return ph__tracing_finish(&request->trace, exit_status, PH__COMMAND_BROKEN);
+    ph__tracing_finish(&request->trace);
+    return exit_status;
 }
 
 /* The program, and the files that it is given: a trace would empty them. */

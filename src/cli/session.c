@@ -217,11 +217,11 @@ int ph__session_fail(const struct ph__session *session, ph_error *error) {
     return ph__status_of_call(error->status);
 }
 
-int ph__session_end(struct ph__session *session, int status) {
+void ph__session_end(struct ph__session *session) {
     ph__signals_target(NULL);
     ph_sandbox_destroy(session->sandbox);
     session->sandbox = NULL;
-    return ph__tracing_finish(&session->trace, status, PH__COMMAND_FAILED);
+    ph__tracing_finish(&session->trace);
 }
 
 void ph__session_free(struct ph__session *session) {

@@ -90,9 +90,8 @@ ph_status ph__session_call(struct ph__session *session, ph_value *result, ph_err
 /* The exit status of a session that failed with (error), or by a signal, after its line. */
 int ph__session_fail(const struct ph__session *session, ph_error *error);
 
-/* Destroys the sandbox, once what went wrong with it has been said, and delivers its trace. Returns (status),
- * or PH__COMMAND_FAILED in the place of 0 when a trace could not be written. */
-int ph__session_end(struct ph__session *session, int status);
+/* Destroys the sandbox, once what went wrong with it has been said, and delivers its trace. */
+void ph__session_end(struct ph__session *session);
 
 void ph__session_free(struct ph__session *session);
 

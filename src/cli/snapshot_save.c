@@ -124,7 +124,8 @@ static int execute(struct request *request) {
     else
         exit_status = save(request);
     ph__held_flush(&session->output);
-    return ph__session_end(session, exit_status);
+    ph__session_end(session);
+    return exit_status;
 }
 
 static int run(const struct ph__command *command, struct ph__line *line) {

@@ -1,47 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Tracing for `run` and `call` (trace.h). A trace that goes to stderr is kept in an unnamed file until the
- * command has said there what went wrong, so that its own line stays the first.
+ * Tracing for `run` and `call` (trace.h): the options, and the tracer that they make. Where it writes to is
+ * in trace_output.c.
  */
 #include "cli/trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
-
-#include <pinhole/export.h>
 
 #include "abi/trace.h"
 #include "base/level.h"
+#include "base/time.h"
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
-#include "export/ctf.h"
-#include "export/text.h"
 #include "trace/filter.h"
 
-/* What --trace can be, and its sink: one for a file, or one that makes a folder of files itself. */
-static const struct {
-    const char *name;
-    ph_status (*open)(const ph_file_sink *options, ph_sink *sink, ph_error *error);
-    ph_status (*open_folder)(const char *folder, int *system_error, ph_sink *sink, ph_error *error);
-    bool needs_path;
-} formats[] = {
-    /* clang-format off: a line each */
-    {"text", ph_text_sink_open, NULL, false},
-    {"jsonl", ph_jsonl_sink_open, NULL, false},
-    {"chrome", ph_chrome_sink_open, NULL, true},
-    {"perfetto", ph_perfetto_sink_open, NULL, true},
-    {"ctf", NULL, ph__ctf_sink_open, true},
-    {"folded", ph_folded_sink_open, NULL, true},
-    {"speedscope", ph_speedscope_sink_open, NULL, true},
-    /* clang-format on */
-};
-#define FORMATS "text, jsonl, chrome, perfetto, ctf, folded or speedscope"
+/* How long a collector may take for what is left at the end. */
+#define FLUSH_DEFAULT_NS 5000000000ull
+
 static const char *const policies[] = {"complete", "drop", "flight"}; /* by ph_trace_policy */
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -57,22 +39,9 @@ static size_t find(const char *word, size_t length, const char *const *list, siz
 
 /* ---- the options --------------------------------------------------------------------------------------- */
 
-/* The path in a --trace, NULL when there is none. */
-static const char *path_of(const char *output) {
-    const char *colon = strchr(output, ':');
-
-    return colon ? colon + 1 : NULL;
-}
-
-/* The index of a --trace in (formats); their number when it is none of them. */
-static size_t format_of(const char *output) {
-    const size_t length = strcspn(output, ":");
-    size_t i = 0;
-
-    while (i < COUNT(formats) &&
-           (strlen(formats[i].name) != length || strncmp(output, formats[i].name, length) != 0))
-        i++;
-    return i;
+/* The file that (output) writes to, NULL when it is none of its own. */
+static const char *file_of(const char *output) {
+    return ph__trace_format_of(output)->target == PH__TRACE_COLLECTOR ? NULL : ph__trace_path_of(output);
 }
 
 static int refuse_same(const struct ph__command *command, const char *path, const char *other_path) {
@@ -84,49 +53,61 @@ static int refuse_same(const struct ph__command *command, const char *path, cons
 
 /* Two that would write over each other. */
 static int check_pair(const struct ph__command *command, const char *one, const char *other) {
-    const char *path = path_of(one);
-    const char *other_path = path_of(other);
+    const bool is_collector = ph__trace_format_of(one)->target == PH__TRACE_COLLECTOR;
+    const char *path = ph__trace_path_of(one);
+    const char *other_path = ph__trace_path_of(other);
 
+    if (is_collector || ph__trace_format_of(other)->target == PH__TRACE_COLLECTOR)
+        return strcmp(one, other) == 0 ? ph__usage_error(command, "--trace %s is there twice", one)
+                                       : PH__OPTIONS_GO_ON;
     if (!path && !other_path)
         return ph__usage_error(command, "only one trace can go to standard error: give %s a path",
-                               format_of(one) == format_of(other) ? "one of the two" : other);
+                               ph__trace_format_of(one) == ph__trace_format_of(other) ? "one of the two"
+                                                                                      : other);
     if (path && other_path && ph__path_is_same(path, other_path))
         return refuse_same(command, path, other_path);
     return PH__OPTIONS_GO_ON;
 }
 
-static int check_outputs(const struct ph__command *command, const struct ph__words *outputs) {
-    for (size_t i = 0; i < outputs->count; i++) {
-        const char *path = path_of(outputs->list[i]);
-        if (format_of(outputs->list[i]) == COUNT(formats))
-            return ph__usage_error(command, "--trace takes " FORMATS ", and :PATH behind it, not '%s'",
-                                   outputs->list[i]);
-        if (!path && formats[format_of(outputs->list[i])].needs_path)
-            return ph__usage_error(command, "--trace %s wants a %s: %s:PATH", outputs->list[i],
-                                   formats[format_of(outputs->list[i])].open_folder ? "folder" : "file",
-                                   outputs->list[i]);
-        if (path && !*path)
-            return ph__usage_error(command, "--trace %s wants a path behind the colon", outputs->list[i]);
-        if (path && strcmp(path, "-") == 0)
-            return ph__usage_error(
-                command, "--trace %s would make a file of that name: standard output is /dev/stdout",
-                outputs->list[i]);
-        for (size_t j = 0; j < i; j++) {
-            int status = check_pair(command, outputs->list[j], outputs->list[i]);
-            if (status != PH__OPTIONS_GO_ON)
-                return status;
-        }
-    }
+static int check_output(const struct ph__command *command, const char *output) {
+    const struct ph__trace_format *format = ph__trace_format_of(output);
+    const char *path = ph__trace_path_of(output);
+
+    if (!format)
+        return ph__usage_error(
+            command, "--trace takes " PH__TRACE_FORMATS ", and :PATH (of otlp, :URL) behind it, not '%s'",
+            output);
+    if (!path && format->needs_path)
+        return ph__usage_error(command, "--trace %s wants a %s: %s:PATH", output,
+                               format->target == PH__TRACE_FOLDER ? "folder" : "file", output);
+    if (path && !*path)
+        return ph__usage_error(command, "--trace %s wants a %s behind the colon", output,
+                               format->target == PH__TRACE_COLLECTOR ? "URL" : "path");
+    if (path && strcmp(path, "-") == 0)
+        return ph__usage_error(
+            command, "--trace %s would make a file of that name: standard output is /dev/stdout", output);
     return PH__OPTIONS_GO_ON;
+}
+
+static int check_outputs(const struct ph__command *command, const struct ph__words *outputs) {
+    int status = PH__OPTIONS_GO_ON;
+
+    for (size_t i = 0; i < outputs->count && status == PH__OPTIONS_GO_ON; i++) {
+        status = check_output(command, outputs->list[i]);
+        for (size_t j = 0; j < i && status == PH__OPTIONS_GO_ON; j++)
+            status = check_pair(command, outputs->list[j], outputs->list[i]);
+    }
+    return status;
 }
 
 /* An option that does nothing without --trace; NULL when there is none. */
 static const char *useless(const struct ph__tracing *trace) {
-    return trace->level    ? "--trace-level"
-           : trace->filter ? "--trace-filter"
-           : trace->policy ? "--trace-policy"
-           : trace->ring   ? "--trace-ring"
-                           : NULL;
+    return trace->level      ? "--trace-level"
+           : trace->filter   ? "--trace-filter"
+           : trace->policy   ? "--trace-policy"
+           : trace->ring     ? "--trace-ring"
+           : trace->flush_ns ? "--flush-timeout"
+                             : NULL;
 }
 
 /* By itself, so that the message counts its parts as the user does. */
@@ -149,6 +130,14 @@ static int check_ring(const struct ph__command *command, const char *text, uint6
                   !(*size & (*size - 1))))
         return PH__OPTIONS_GO_ON;
     return ph__usage_error(command, "--trace-ring wants a power of two from 16K to 64M, not '%s'", text);
+}
+
+/* One that is not valid is ignored, as W3C Trace Context asks, but not in silence. */
+static void check_traceparent(const struct ph__tracing *trace, ph_config *config) {
+    if (trace->traceparent && !ph_traceparent_is_valid(trace->traceparent))
+        ph__warn("--traceparent '%s' is not valid, and is ignored", trace->traceparent);
+    else
+        config->traceparent = trace->traceparent;
 }
 
 int ph__tracing_check(const struct ph__command *command, const struct ph__tracing *trace, ph_config *config) {
@@ -174,6 +163,7 @@ int ph__tracing_check(const struct ph__command *command, const struct ph__tracin
             return status;
     }
     config->trace_policy = (ph_trace_policy)policy;
+    check_traceparent(trace, config);
     return PH__OPTIONS_GO_ON;
 }
 
@@ -183,7 +173,7 @@ int ph__tracing_spare(const struct ph__command *command, const struct ph__tracin
     if (stat(path, &information) != 0)
         return PH__OPTIONS_GO_ON;
     for (size_t i = 0; i < trace->outputs.count; i++) {
-        const char *output = path_of(trace->outputs.list[i]);
+        const char *output = file_of(trace->outputs.list[i]);
         if (output && stat(output, &other) == 0 && ph__file_is_same(&information, &other))
             return ph__usage_error(command, "--trace %s would overwrite %s", trace->outputs.list[i], path);
     }
@@ -192,14 +182,9 @@ int ph__tracing_spare(const struct ph__command *command, const struct ph__tracin
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
-/* The status for what is nobody's fault but ours. */
-static int broken(const struct ph__command *command) {
-    return command->usage_status == PH__COMMAND_BROKEN ? PH__COMMAND_BROKEN : PH__COMMAND_FAILED;
-}
-
 static int no_memory(const struct ph__command *command) {
     ph__complain("no memory for the trace");
-    return broken(command);
+    return ph__trace_broken(command);
 }
 
 /* The level comes first: where the list has one without a target, that counts. Allocated; NULL without
@@ -213,6 +198,20 @@ static char *filter_of(const struct ph__tracing *trace) {
     return text;
 }
 
+/* A ph_diagnostics_fn. */
+static void warn(void *context, const char *message) {
+    (void)context;
+    ph__warn("%s", message);
+}
+
+/* The environment of OpenTelemetry is for what goes there: it does not thin out a trace for a person. */
+static bool asks_environment(const struct ph__tracing *trace) {
+    for (size_t i = 0; i < trace->outputs.count; i++)
+        if (strncmp(trace->outputs.list[i], "otlp", 4) == 0)
+            return true;
+    return false;
+}
+
 static int make_tracer(const struct ph__command *command, struct ph__tracing *trace) {
     ph_tracer_config config = PH_TRACER_CONFIG_INIT;
     ph_error error;
@@ -221,57 +220,31 @@ static int make_tracer(const struct ph__command *command, struct ph__tracing *tr
     if (!filter)
         return no_memory(command);
     config.filter = filter;
+    if (asks_environment(trace))
+        ph_otlp_sampler_from_environment(&config.sampler, &config.sampler_ratio, warn, NULL);
     ph_status status = ph_tracer_create(&config, &trace->tracer, &error);
     free(filter);
     if (status == PH_OK)
         return PH__OPTIONS_GO_ON;
     ph__complain("%s", error.message);
-    return broken(command);
+    return ph__trace_broken(command);
 }
 
-/* Where a trace for stderr is kept: on disk, since it may be large, or else in memory. */
-static int open_unnamed(void) {
-    FILE *file = tmpfile();
+/* A collector gets the metrics too. Those of the command, where it has some already (config). */
+static int make_metrics(const struct ph__command *command, struct ph__tracing *trace, ph_config *config) {
+    bool wanted = false;
+    ph_error error;
 
-    if (!file)
-        return memfd_create("trace", MFD_CLOEXEC);
-    int fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0);
-    fclose(file);
-    return fd;
-}
-
-/* For a stream, as fopencookie(3) has it: what is less than (size) is an error. */
-static ssize_t write_output(void *context, const char *bytes, size_t size) {
-    struct ph__tracing_output *output = context;
-    size_t done = 0;
-
-    while (done < size) {
-        ssize_t written = write(output->fd, bytes + done, size - done);
-        if (written >= 0)
-            done += (size_t)written;
-        else if (errno != EINTR)
-            break;
+    for (size_t i = 0; i < trace->outputs.count; i++)
+        wanted |= ph__trace_format_of(trace->outputs.list[i])->target == PH__TRACE_COLLECTOR;
+    if (!wanted || config->metrics)
+        return PH__OPTIONS_GO_ON;
+    if (ph_metrics_create(&trace->metrics, &error) == PH_OK) {
+        config->metrics = trace->metrics;
+        return PH__OPTIONS_GO_ON;
     }
-    if (done < size && !output->error)
-        output->error = errno;
-    return (ssize_t)done;
-}
-
-/* False with errno. */
-static bool open_output(struct ph__tracing_output *output, const char *path) {
-    static const cookie_io_functions_t functions = {.write = write_output};
-
-    *output = (struct ph__tracing_output){.path = path};
-    output->fd =
-        path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666) : open_unnamed();
-    if (output->fd < 0)
-        return false;
-    output->file = fopencookie(output, "w", functions);
-    if (output->file)
-        return true;
-    close(output->fd);
-    errno = ENOMEM;
-    return false;
+    ph__complain("%s", error.message);
+    return ph__trace_broken(command);
 }
 
 /* Two paths to a file that was not there before. */
@@ -280,65 +253,25 @@ static int check_opened(const struct ph__command *command, const struct ph__trac
     struct stat information, other;
 
     for (const struct ph__tracing_output *output = trace->files; output < last; output++)
-        if (output->path && last->path && output->file && fstat(output->fd, &other) == 0 &&
+        if (output->path && last->path && output->file && last->file && fstat(output->fd, &other) == 0 &&
             fstat(last->fd, &information) == 0 && ph__file_is_same(&information, &other))
             return refuse_same(command, output->path, last->path);
     return PH__OPTIONS_GO_ON;
 }
 
-/* Opens the file of (output), or the unnamed one, and (*sink) on it. Returns PH__OPTIONS_GO_ON or an exit
- * status. */
-static int open_file(const struct ph__command *command, struct ph__tracing *trace, const char *output,
-                     ph_sink *sink) {
-    struct ph__tracing_output *opened = &trace->files[trace->file_count];
-    ph_file_sink options = PH_FILE_SINK_INIT;
-    ph_error error;
-
-    if (!open_output(opened, path_of(output))) {
-        ph__complain("%s: %s", opened->path ? opened->path : "a temporary file for the trace",
-                     strerror(errno));
-        return opened->path ? (int)command->usage_status : broken(command);
-    }
-    trace->file_count++;
-    int same = check_opened(command, trace);
-    if (same != PH__OPTIONS_GO_ON)
-        return same;
-    options.file = opened->file;
-    options.colour = ph__text_wants_colour(PH_COLOUR_AUTO, opened->path ? opened->fd : STDERR_FILENO)
-                         ? PH_COLOUR_ALWAYS
-                         : PH_COLOUR_NEVER;
-    if (formats[format_of(output)].open(&options, sink, &error) == PH_OK)
-        return PH__OPTIONS_GO_ON;
-    ph__complain("%s", error.message);
-    return broken(command);
-}
-
-/* Makes the folder of (output), and (*sink) in it. Returns as open_file. */
-static int open_folder(const struct ph__command *command, struct ph__tracing *trace, const char *output,
-                       ph_sink *sink) {
-    struct ph__tracing_output *opened = &trace->files[trace->file_count];
-    ph_error error;
-
-    *opened = (struct ph__tracing_output){.path = path_of(output), .fd = -1};
-    ph_status status = formats[format_of(output)].open_folder(opened->path, &opened->error, sink, &error);
-    if (status != PH_OK) {
-        ph__complain("%s", error.message);
-        return status == PH_E_FILE ? (int)command->usage_status : broken(command);
-    }
-    trace->file_count++;
-    return PH__OPTIONS_GO_ON;
-}
-
-static int add_sink(const struct ph__command *command, struct ph__tracing *trace, const char *output) {
+static int add_sink(const struct ph__command *command, struct ph__tracing *trace, const char *given,
+                    ph_metrics *metrics) {
+    struct ph__tracing_output *output = &trace->files[trace->file_count++];
     ph_sink sink = PH_SINK_INIT;
     ph_error error;
 
-    int status = formats[format_of(output)].open_folder ? open_folder(command, trace, output, &sink)
-                                                        : open_file(command, trace, output, &sink);
-    if (status != PH__OPTIONS_GO_ON || ph_tracer_add_sink(trace->tracer, &sink, &error) == PH_OK)
+    int status = ph__trace_output_open(command, given, metrics, output, &sink);
+    if (status != PH__OPTIONS_GO_ON)
         return status;
+    if (ph_tracer_add_sink(trace->tracer, &sink, &error) == PH_OK)
+        return check_opened(command, trace);
     ph__complain("%s", error.message);
-    return broken(command);
+    return ph__trace_broken(command);
 }
 
 /* A file that a shell has opened for us: what comes from there, or goes there, would be lost. */
@@ -347,7 +280,7 @@ static int check_standard_streams(const struct ph__command *command, const struc
     struct stat information, other;
 
     for (size_t i = 0; i < trace->outputs.count; i++) {
-        const char *path = path_of(trace->outputs.list[i]);
+        const char *path = file_of(trace->outputs.list[i]);
         if (!path || stat(path, &information) != 0 || !S_ISREG(information.st_mode))
             continue;
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -367,76 +300,67 @@ int ph__tracing_open(const struct ph__command *command, struct ph__tracing *trac
     trace->files = calloc(trace->outputs.count, sizeof *trace->files);
     if (!trace->files)
         return no_memory(command);
-    status = make_tracer(command, trace);
-    for (size_t i = 0; i < trace->outputs.count && status == PH__OPTIONS_GO_ON; i++)
-        status = add_sink(command, trace, trace->outputs.list[i]);
+    status = make_metrics(command, trace, config);
     if (status == PH__OPTIONS_GO_ON)
-        config->tracer = trace->tracer;
-    return status;
+        status = make_tracer(command, trace);
+    for (size_t i = 0; i < trace->outputs.count && status == PH__OPTIONS_GO_ON; i++)
+        status = add_sink(command, trace, trace->outputs.list[i], config->metrics);
+    if (status != PH__OPTIONS_GO_ON)
+        return status;
+    config->tracer = trace->tracer;
+    if (config->metrics)
+        ph_metrics_watch_tracer(config->metrics, trace->tracer);
+    trace->watched_by = config->metrics;
+    return PH__OPTIONS_GO_ON;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Copies what is in (fd) to stderr. There is nowhere to say that this failed. */
-static bool pour_out(int fd) {
-    char bytes[65536];
-    off_t from = 0;
-    ssize_t got;
+/* What a person who waits is told. */
+static void tell_progress(void *context, char *line, size_t size) {
+    const struct ph__tracing *trace = context;
+    unsigned long long written = 0;
+    uint64_t sent = 0;
 
-    while ((got = pread(fd, bytes, sizeof bytes, from)) > 0) {
-        from += got;
-        for (ssize_t done = 0; done < got;) {
-            ssize_t written = write(STDERR_FILENO, bytes + done, (size_t)(got - done));
-            if (written > 0)
-                done += written;
-            else if (errno != EINTR)
-                return false;
-        }
+    for (size_t i = 0; i < trace->file_count; i++) {
+        written += atomic_load(&trace->files[i].written);
+        sent += trace->files[i].collector ? ph__collector_sent(trace->files[i].collector) : 0;
     }
-    return got == 0;
+    snprintf(line, size, "writing the trace: %llu KiB in files, %" PRIu64 " items sent", written >> 10, sent);
 }
 
-static void finish_file(struct ph__tracing_output *output) {
-    fclose(output->file);
-    output->file = NULL;
-    /* Also when some of it was lost: the rest may say why the guest failed. */
-    errno = 0;
-    if (!output->path && !pour_out(output->fd) && !output->error)
-        output->error = errno ? errno : EIO;
-    /* Some file systems report a full disk no earlier than here. */
-    if (close(output->fd) != 0 && output->path && !output->error)
-        output->error = errno;
-}
-
-/* Whether all of (output) was written. The sink of a folder has closed that itself. */
-static bool finish_output(struct ph__tracing_output *output) {
-    if (output->file)
-        finish_file(output);
-    if (output->error)
-        ph__complain("writing the trace to %s failed: %s", output->path ? output->path : "standard error",
-                     strerror(output->error));
-    return !output->error;
-}
-
-int ph__tracing_finish(struct ph__tracing *trace, int status, int failed) {
-    bool written = true;
-
+static void destroy_tracer(struct ph__tracing *trace) {
+    if (trace->watched_by)
+        ph_metrics_watch_tracer(trace->watched_by, NULL);
+    trace->watched_by = NULL;
     ph_tracer_destroy(trace->tracer);
     trace->tracer = NULL;
+}
+
+void ph__tracing_finish(struct ph__tracing *trace) {
+    struct ph__progress progress;
+
+    ph__progress_begin(&progress, tell_progress, trace);
+    destroy_tracer(trace);
+    uint64_t deadline_ns =
+        ph__time_ns(CLOCK_MONOTONIC) + (trace->flush_ns ? trace->flush_ns : FLUSH_DEFAULT_NS);
     for (size_t i = 0; i < trace->file_count; i++)
-        written = finish_output(&trace->files[i]) && written;
-    trace->file_count = 0;
-    return written || status ? status : failed;
+        if (trace->files[i].path || trace->files[i].collector)
+            ph__trace_output_finish(&trace->files[i], deadline_ns);
+    ph__progress_end(&progress);
+    /* Standard error last: the line of progress was there. */
+    for (size_t i = 0; i < trace->file_count; i++)
+        if (!trace->files[i].path && !trace->files[i].collector)
+            ph__trace_output_finish(&trace->files[i], deadline_ns);
+    for (size_t i = 0; i < trace->file_count; i++)
+        ph__trace_output_warn(&trace->files[i]);
 }
 
 void ph__tracing_free(struct ph__tracing *trace) {
-    ph_tracer_destroy(trace->tracer);
-    for (size_t i = 0; i < trace->file_count; i++) {
-        if (!trace->files[i].file)
-            continue;
-        fclose(trace->files[i].file);
-        close(trace->files[i].fd);
-    }
+    destroy_tracer(trace);
+    for (size_t i = 0; i < trace->file_count; i++)
+        ph__trace_output_free(&trace->files[i]);
+    ph_metrics_destroy(trace->metrics);
     free(trace->files);
     ph__words_free(&trace->outputs);
     *trace = (struct ph__tracing){0};

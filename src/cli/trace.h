@@ -10,15 +10,7 @@
 #include <pinhole/trace.h>
 
 #include "cli/options.h"
-
-/* One --trace. (path) is NULL for stderr. (file) writes to (fd), and (error) is the errno of the first write
- * that failed: the stream itself only knows that one did. */
-struct ph__tracing_output {
-    const char *path;
-    FILE *file; /* NULL for a folder, whose sink has its files */
-    int fd;
-    int error;
-};
+#include "cli/trace_output.h"
 
 /* Zeroed to begin with. The first part is filled in by PH__TRACING_OPTIONS, the rest by ph__tracing_open. */
 struct ph__tracing {
@@ -27,8 +19,12 @@ struct ph__tracing {
     const char *filter;
     const char *policy;
     const char *ring;
+    const char *traceparent;
+    uint64_t flush_ns;
 
     ph_tracer *tracer;
+    ph_metrics *metrics;    /* NULL: none of its own */
+    ph_metrics *watched_by; /* which counts what the tracer does */
     struct ph__tracing_output *files;
     size_t file_count;
 };
@@ -37,23 +33,29 @@ struct ph__tracing {
 #define PH__TRACING_OPTIONS(trace)                                                                           \
     {"--trace", PH__OPTION_WORDS, &(trace).outputs}, {"--trace-level", PH__OPTION_WORD, &(trace).level},     \
         {"--trace-filter", PH__OPTION_WORD, &(trace).filter},                                                \
-        {"--trace-policy", PH__OPTION_WORD, &(trace).policy}, {                                              \
-        "--trace-ring", PH__OPTION_WORD, &(trace).ring                                                       \
+        {"--trace-policy", PH__OPTION_WORD, &(trace).policy},                                                \
+        {"--trace-ring", PH__OPTION_WORD, &(trace).ring},                                                    \
+        {"--traceparent", PH__OPTION_WORD, &(trace).traceparent}, {                                          \
+        "--flush-timeout", PH__OPTION_DURATION, &(trace).flush_ns                                            \
     }
 
 /* The options as --help shows them. */
 #define PH__TRACING_HELP                                                                                     \
     "  --trace FORMAT[:PATH]\n"                                                                              \
-    "                      show what the guest does, as text or jsonl (on standard error without a path), "  \
-    "chrome,\n"                                                                                              \
-    "                      perfetto, ctf (a folder), folded or speedscope; may be given again\n"             \
+    "                      show what the guest does: text or jsonl (on standard error without a path), "     \
+    "otlp[:URL]\n"                                                                                           \
+    "                      (to a collector), otlp-json, html, perfetto, chrome, ctf (a folder), folded or\n" \
+    "                      speedscope; may be given again\n"                                                 \
     "  --trace-level LEVEL off, error, warn, info, debug or trace (info)\n"                                  \
     "  --trace-filter LIST LEVEL or TARGET=LEVEL, with commas between; TARGET is a glob for a source\n"      \
     "                      file, function or name; e.g. info,brk=off\n"                                      \
     "  --trace-policy POLICY\n"                                                                              \
     "                      when the guest's ring is full: complete (wait), drop (the newest), flight (the "  \
     "oldest)\n"                                                                                              \
-    "  --trace-ring SIZE   bytes of that ring, a power of two (256K)\n"
+    "  --trace-ring SIZE   bytes of that ring, a power of two (256K)\n"                                      \
+    "  --traceparent TEXT  the caller's trace and span, as in the W3C header of that name\n"                 \
+    "  --flush-timeout DURATION\n"                                                                           \
+    "                      wait this long for a collector at the end (5s)\n"
 
 /* Checks the options and puts those of the sandbox into (config). Returns PH__OPTIONS_GO_ON or an exit
  * status. Nothing has been opened then. */
@@ -68,9 +70,9 @@ int ph__tracing_spare(const struct ph__command *command, const struct ph__tracin
 int ph__tracing_open(const struct ph__command *command, struct ph__tracing *trace, ph_config *config);
 
 /* Delivers all of the trace, once the sandbox is destroyed and what went wrong with it has been said: what is
- * for stderr is written there now. Complains when a file could not be written. Returns (status), or (failed)
- * in the place of 0 when that is so. */
-int ph__tracing_finish(struct ph__tracing *trace, int status, int failed);
+ * for stderr is written there now. Warns of what could not be written or sent; the command's result stands.
+ */
+void ph__tracing_finish(struct ph__tracing *trace);
 
 /* Frees what is left, also without ph__tracing_finish. */
 void ph__tracing_free(struct ph__tracing *trace);
