@@ -274,7 +274,7 @@ static void assert_as_given(const char *text) {
 }
 
 static void trees_come_out_as_they_were_also_when_times_are_equal(void **state) {
-    struct writer writer;
+    struct writer writer = {0};
 
     (void)state;
     random_state = 1;
@@ -291,7 +291,7 @@ static void a_thousand_levels_nest(void **state) {
     (void)state;
     /* With a time of its own for each level, and with one for all. */
     for (unsigned step = 0; step < 2; step++) {
-        struct writer writer;
+        struct writer writer = {0};
         last_id = 1000;
         writer_open(&writer);
         for (uint64_t id = 1000; id > 0; id--)
@@ -303,7 +303,7 @@ static void a_thousand_levels_nest(void **state) {
 }
 
 static void the_table_of_names_begins_anew_when_it_is_full(void **state) {
-    struct writer writer;
+    struct writer writer = {0};
 
     (void)state;
     writer_open(&writer);
@@ -318,7 +318,7 @@ static void the_table_of_names_begins_anew_when_it_is_full(void **state) {
 
 static void spans_beyond_what_can_wait_are_all_there(void **state) {
     char large[1001];
-    struct writer writer;
+    struct writer writer = {0};
 
     (void)state;
     memset(large, 'x', sizeof large - 1);
@@ -424,7 +424,7 @@ static void what_went_in_comes_out(void **state) {
         "    type: TYPE_COUNTER\n    track_uuid: 8\n    counter_value: -3\n",
         "    type: TYPE_COUNTER\n    track_uuid: 8\n    double_counter_value: 2.5\n",
     };
-    struct writer writer;
+    struct writer writer = {0};
 
     (void)state;
     writer_open(&writer);
@@ -460,7 +460,7 @@ static size_t packet_size(const uint8_t *bytes) {
 /* But for the first packet, which has the time. PH_TEST_WRITE_GOLDEN in the environment makes the file anew.
  */
 static void the_bytes_are_those_that_were_kept(void **state) {
-    struct writer writer;
+    struct writer writer = {0};
     size_t size, golden_size;
 
     (void)state;
@@ -484,7 +484,7 @@ static void the_bytes_are_those_that_were_kept(void **state) {
 }
 
 static void a_file_is_readable_up_to_any_packet(void **state) {
-    struct writer writer;
+    struct writer writer = {0};
     size_t size;
 
     (void)state;
