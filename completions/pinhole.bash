@@ -49,14 +49,14 @@ _pinhole() {
             fi
             case $word in
             --call) called=1 ;;
-            -o | --memory | --timeout | --cpu-time | --max-* | --file | --host | --backend | --trace | --trace-*) skip=1 ;;
+            -o | --memory | --timeout | --cpu-time | --max-* | --file | --host | --backend | --trace | --trace-* | --traceparent | --flush-timeout) skip=1 ;;
             [=:]) skip=1 ;;
             -*) ;;
             *) file=$word ;;
             esac
         elif ((operands == 0)) && [[ $word == --?* ]]; then
             case $word in
-            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --snapshot | --backend | --trace | --trace-*) skip=1 ;;
+            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --snapshot | --backend | --trace | --trace-* | --traceparent | --flush-timeout) skip=1 ;;
             esac
         elif ((operands == 0)) && [[ $word == [=:] ]]; then
             skip=1 # NAME=VALUE and FORMAT:PATH are three words too
@@ -76,7 +76,7 @@ _pinhole() {
         return
         ;;
     --trace)
-        mapfile -t COMPREPLY < <(compgen -W 'text jsonl text: jsonl: chrome: perfetto: ctf: folded: speedscope:' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'text jsonl otlp text: jsonl: otlp: otlp-json: html: perfetto: chrome: ctf: folded: speedscope:' -- "$current")
         compopt -o nospace 2>/dev/null
         return
         ;;
@@ -93,7 +93,7 @@ _pinhole() {
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
-    --memory | --timeout | --cpu-time | --max-* | --env | --host | --repeat | --trace-filter | --trace-ring)
+    --memory | --timeout | --cpu-time | --max-* | --env | --host | --repeat | --trace-filter | --trace-ring | --traceparent | --flush-timeout)
         return
         ;;
     esac
@@ -104,7 +104,7 @@ _pinhole() {
     fi
 
     if ((operands == 0 && !called)) && [[ $current == -* && $previous != [=:] ]]; then
-        local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring'
+        local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring --traceparent --flush-timeout'
         case $subcommand in
         run) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --env --file --stdin --backend $trace" ;;
         call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --snapshot --raw --repeat --restore --stats --backend $trace" ;;

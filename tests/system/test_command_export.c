@@ -133,7 +133,8 @@ static void a_query_is_the_same_in_every_format(void **state) {
 }
 
 static void a_full_disk_is_said(void **state) {
-    static const char *const outputs[] = {"chrome:/dev/full", "folded:/dev/full", "speedscope:/dev/full"};
+    static const char *const outputs[] = {"chrome:/dev/full", "folded:/dev/full", "speedscope:/dev/full",
+                                          "perfetto:/dev/full", "html:/dev/full", "otlp-json:/dev/full"};
 
     (void)state;
     test_needs_kvm();
@@ -141,9 +142,10 @@ static void a_full_disk_is_said(void **state) {
         struct outcome outcome =
             run_command(ARGUMENTS("call", "--trace", outputs[i], GUEST("types"), "echo_i32", "7"));
         assert_string_equal(outcome.out, "7\n");
-        assert_string_equal(outcome.err,
-                            "pinhole: writing the trace to /dev/full failed: No space left on device\n");
-        assert_int_equal(outcome.status, 1);
+        assert_string_equal(
+            outcome.err,
+            "pinhole: warning: writing the trace to /dev/full failed: No space left on device\n");
+        assert_int_equal(outcome.status, 0);
         outcome_free(&outcome);
     }
 }

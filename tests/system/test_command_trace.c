@@ -71,6 +71,12 @@ static void wrong_options_are_refused(void **state) {
          "pinhole: two traces cannot go to one file, which /etc/passwd and /etc//passwd are;"},
         {{"--trace", "text:-"},
          "pinhole: --trace text:- would make a file of that name: standard output is /dev/stdout;"},
+        {{"--trace", "otlp:"}, "pinhole: --trace otlp: wants a URL behind the colon;"},
+        {{"--trace", "otlp", "--trace", "otlp"}, "pinhole: --trace otlp is there twice;"},
+        {{"--trace", "html"}, "pinhole: --trace html wants a file: html:PATH;"},
+        {{"--trace", "otlp-json"}, "pinhole: --trace otlp-json wants a file: otlp-json:PATH;"},
+        {{"--flush-timeout", "1s"}, "pinhole: --flush-timeout does nothing without --trace;"},
+        {{"--trace=otlp", "--flush-timeout", "x"}, "pinhole: --flush-timeout "},
         {{"--trace-level", "info"}, "pinhole: --trace-level does nothing without --trace;"},
         {{"--trace-filter", "info"}, "pinhole: --trace-filter does nothing without --trace;"},
         {{"--trace-policy", "drop"}, "pinhole: --trace-policy does nothing without --trace;"},
@@ -311,17 +317,46 @@ static void lines_are_objects_whose_parents_enclose_them(void **state) {
     outcome_free(&outcome);
 }
 
-static void a_trace_that_cannot_be_written_is_status_1(void **state) {
+static void a_trace_that_cannot_be_written_is_a_warning_and_the_result_stands(void **state) {
     (void)state;
     test_needs_kvm();
     for (int i = 0; i < 2; i++) {
         struct outcome outcome = run_command(ARGUMENTS(
             "call", "--trace", i ? "jsonl:/dev/full" : "text:/dev/full", GUEST("types"), "echo_i32", "7"));
-        assert_string_equal(outcome.err,
-                            "pinhole: writing the trace to /dev/full failed: No space left on device\n");
-        assert_int_equal(outcome.status, 1);
+        assert_string_equal(
+            outcome.err,
+            "pinhole: warning: writing the trace to /dev/full failed: No space left on device\n");
+        assert_string_equal(outcome.out, "7\n");
+        assert_int_equal(outcome.status, 0);
         outcome_free(&outcome);
     }
+}
+
+/* A pipe without a reader, at (*path). */
+static int open_broken_pipe(char *path, size_t size) {
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    snprintf(path, size, "jsonl:/dev/fd/%d", ends[1]);
+    return ends[1];
+}
+
+static void a_pipe_that_nobody_reads_is_a_warning_too(void **state) {
+    char output[64];
+
+    (void)state;
+    test_needs_kvm();
+    /* Opened by its path it would wait for a reader; by /dev/fd it is the same pipe, broken. */
+    int pipe_end = open_broken_pipe(output, sizeof output);
+    struct outcome outcome =
+        run_command(ARGUMENTS("call", "--trace", output, GUEST("types"), "echo_i32", "7"));
+    close(pipe_end);
+    assert_string_equal(outcome.out, "7\n");
+    assert_non_null(strstr(outcome.err, "pinhole: warning: writing the trace to /dev/fd/"));
+    assert_non_null(strstr(outcome.err, " failed: Broken pipe\n"));
+    assert_int_equal(outcome.status, 0);
+    outcome_free(&outcome);
 }
 
 /* ---- what is in it ------------------------------------------------------------------------------------- */
@@ -491,7 +526,8 @@ int main(void) {
         cmocka_unit_test(a_trace_goes_to_stderr_behind_all_else),
         cmocka_unit_test(a_trace_goes_to_files),
         cmocka_unit_test(lines_are_objects_whose_parents_enclose_them),
-        cmocka_unit_test(a_trace_that_cannot_be_written_is_status_1),
+        cmocka_unit_test(a_trace_that_cannot_be_written_is_a_warning_and_the_result_stands),
+        cmocka_unit_test(a_pipe_that_nobody_reads_is_a_warning_too),
         cmocka_unit_test(levels_and_filters_choose),
         cmocka_unit_test(a_guest_that_faults_shows_all_up_to_there),
         cmocka_unit_test(a_guest_that_is_stopped_is_traced_to_its_end),

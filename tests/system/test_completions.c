@@ -68,7 +68,12 @@ static void options_take_their_values_behind_a_space_or_a_sign(void **state) {
         {"pinhole run --trace = j", "jsonl jsonl: "},
         {"pinhole run --trace t", "text text: "},
         {"pinhole run --trace = f", "folded: "},
-        {"pinhole call --trace \"\"", "text jsonl text: jsonl: chrome: perfetto: ctf: folded: speedscope: "},
+        {"pinhole run --trace o", "otlp otlp: otlp-json: "},
+        {"pinhole run --flush-timeout =", " "},
+        {"pinhole call --trace-p", "--trace-policy "},
+        {"pinhole call --tracep", "--traceparent "},
+        {"pinhole call --trace \"\"", 
+         "text jsonl otlp text: jsonl: otlp: otlp-json: html: perfetto: chrome: ctf: folded: speedscope: "},
         {"pinhole call --trace speedscope : LICEN", "LICENSE "},
         {"pinhole run --memory =", " "},
         /* A path is one of the tree, where this runs. */
