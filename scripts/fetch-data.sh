@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Gets Debian packages that are only run as data, never installed: `fetch-data.sh NAME...`. Each is unpacked in
-# build/cache/NAME; what is there already is left alone.
+# Gets what tests only read or run, and nobody installs: `fetch-data.sh NAME...`. Each is unpacked in build/cache/NAME;
+# what is there already is left alone. All but npm are Debian packages.
 #
 #   busybox    build/cache/busybox/bin/busybox, a static program that knows nothing of pinhole
 #   kernel     build/cache/kernel/boot/vmlinuz-VERSION and build/cache/kernel/lib/modules/VERSION
+#   npm        build/cache/npm/node_modules, the packages of tests/npm
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -41,10 +42,33 @@ download() {
     [ -n "$package" ] && apt-get -q -o APT::Sandbox::User=root download "$package" >&2
 }
 
+# The versions and the hashes are those of the lock file; when that changes, so does what is there.
+fetch_npm() {
+    if cmp -s tests/npm/package-lock.json "$cache/npm/package-lock.json"; then
+        return 0
+    fi
+    if ! command -v npm >/dev/null 2>&1; then
+        echo "fetch-data.sh: this system has no npm, so tests that read exports with other programs are skipped" >&2
+        return 1
+    fi
+    mkdir -p "$cache"
+    work=$(mktemp -d "$cache/.npm.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    cp tests/npm/package.json tests/npm/package-lock.json tests/npm/.npmrc "$work"
+    npm --prefix "$work" ci >&2
+    rm -rf "$cache/npm"
+    mv -T "$work" "$cache/npm"
+    trap - EXIT
+}
+
 fetch() {
     name=$1
     case $name in
     busybox | kernel) ;;
+    npm)
+        fetch_npm
+        return
+        ;;
     *)
         echo "fetch-data.sh: nothing is known by the name '$name'" >&2
         return 1

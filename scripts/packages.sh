@@ -37,6 +37,8 @@ protobuf-compiler cmd protoc
 clang            cmd  clang
 libclang-rt-dev  file ../lib/clang
 babeltrace2      cmd  babeltrace2
+nodejs           cmd  node
+npm              cmd  npm
 LIST
         ;;
     demo) ;;
