@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/level.h"
 #include "base/time.h"
+#include "export/field.h"
 #include "export/file_sink.h"
 #include "export/out.h"
 
@@ -108,19 +109,12 @@ static void add_source(struct arguments *arguments, const ph_source *source) {
     add_text(arguments, "pinhole.function", source->function);
 }
 
-/* The position keeps fields apart that have one name, or none. */
 static void add_fields(struct arguments *arguments, const ph_field *fields, size_t count) {
+    static const char *const ours[] = {"pinhole.", NULL};
+    char name[PH__FIELD_NAME_SIZE];
+
     for (size_t i = 0; i < count; i++) {
-        char key[280];
-        bool again = !fields[i].name || !*fields[i].name || strncmp(fields[i].name, "pinhole.", 8) == 0;
-        for (size_t j = 0; j < i && !again; j++)
-            again = fields[j].name && strcmp(fields[i].name, fields[j].name) == 0;
-        if (again) {
-            snprintf(key, sizeof key, "%zu:%.250s", i, fields[i].name ? fields[i].name : "");
-            add_key(arguments, key);
-        } else {
-            add_key(arguments, fields[i].name);
-        }
+        add_key(arguments, ph__field_name(fields, i, ours, name));
         ph__json_value(arguments->out, &fields[i].value, fields[i].size);
     }
 }

@@ -5,11 +5,11 @@
  */
 #include "export/perfetto_packet.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/level.h"
+#include "export/field.h"
 #include "export/out.h"
 
 #define OURS "pinhole"
@@ -90,13 +90,7 @@ size_t ph__perfetto_definitions(struct ph__perfetto *perfetto, uint8_t *bytes, s
 
 /* The length of (text), or less, between characters. */
 static size_t length_of(const char *text, size_t most) {
-    size_t length = strnlen(text, most + 1);
-
-    if (length <= most)
-        return length;
-    for (length = most; length && ((uint8_t)text[length] & 0xc0) == 0x80;)
-        length--;
-    return length;
+    return ph__text_fit(text, strnlen(text, most + 1), most);
 }
 
 /* The number of (key) in its table; (*is_new): it has to be defined, for which there is room. 0: without. */
@@ -252,22 +246,15 @@ static void add_value(struct ph__protobuf *packet, const ph_field *field) {
     }
 }
 
-/* What a field goes by. The position keeps apart those that have one name, or none, or ours. */
-static const char *field_name(const ph_field *fields, size_t i, char name[280]) {
-    bool again = !fields[i].name || !*fields[i].name || strcmp(fields[i].name, OURS) == 0;
+static const char *field_name(const ph_field *fields, size_t i, char name[PH__FIELD_NAME_SIZE]) {
+    static const char *const ours[] = {OURS, NULL};
 
-    for (size_t j = 0; j < i && !again; j++)
-        again = fields[j].name && strcmp(fields[i].name, fields[j].name) == 0;
-    if (!again)
-        return fields[i].name;
-    const char *own = fields[i].name ? fields[i].name : "";
-    snprintf(name, 280, "%zu:%.*s", i, (int)length_of(own, 250), own);
-    return name;
+    return ph__field_name(fields, i, ours, name);
 }
 
 /* As many as the packet has room for. */
 static void add_fields(struct ph__perfetto *perfetto, const ph_field *fields, size_t count) {
-    char name[280];
+    char name[PH__FIELD_NAME_SIZE];
 
     for (size_t i = 0; i < count; i++) {
         const struct ph__protobuf before = perfetto->packet;
@@ -287,7 +274,7 @@ static bool is_cut(const ph_field *field) {
 
 /* The whole sizes of fields that are cut. */
 static void add_cut(struct ph__perfetto *perfetto, const ph_field *fields, size_t count) {
-    char name[280];
+    char name[PH__FIELD_NAME_SIZE];
     size_t i = 0;
 
     while (i < count && !is_cut(&fields[i]))
