@@ -17,6 +17,7 @@
 #include "export/field.h"
 #include "export/file_sink.h"
 #include "export/out.h"
+#include "export/span_kind.h"
 
 #define OUT_BYTES 8192u
 
@@ -149,7 +150,7 @@ static void name_sandbox(struct sink *sink, uint64_t sandbox) {
 }
 
 static unsigned thread_of(ph_span_kind kind) {
-    return kind == PH_SPAN_HOST || kind == PH_SPAN_CALL || kind == PH_SPAN_HOST_FUNCTION ? HOST : GUEST;
+    return ph__span_is_of_host(kind) ? HOST : GUEST;
 }
 
 static void add_span_arguments(struct ph__out *out, const ph_trace_span *span) {

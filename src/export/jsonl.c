@@ -11,6 +11,7 @@
 #include "base/level.h"
 #include "export/file_sink.h"
 #include "export/out.h"
+#include "export/span_kind.h"
 
 #define OUT_BYTES 8192u
 
@@ -140,13 +141,6 @@ static void end_line(struct ph__out *out) {
     ph__out_flush(out);
 }
 
-static const char *kind_name(ph_span_kind kind) {
-    static const char *const names[] = {"host", "call",     "host-function", "guest",
-                                        "user", "function", "system-call",   "async"};
-
-    return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
-}
-
 static void take_span(void *context, const ph_trace_span *span) {
     struct ph__out *out = &((struct sink *)context)->out;
 
@@ -154,7 +148,7 @@ static void take_span(void *context, const ph_trace_span *span) {
     add_number(out, "id", span->id);
     if (span->parent)
         add_number(out, "parent", span->parent);
-    add_text(out, "kind", kind_name(span->kind));
+    add_text(out, "kind", ph__span_kind_name(span->kind));
     add_text(out, "level", ph__level_name(span->level));
     add_text(out, "name", span->name);
     add_number(out, "start_ns", span->start_ns);

@@ -19,6 +19,7 @@
 #include "export/file_sink.h"
 #include "export/perfetto_hold.h"
 #include "export/perfetto_packet.h"
+#include "export/span_kind.h"
 
 #define OUT_BYTES (2 * PH__PERFETTO_PACKET_BYTES)
 #define KNOWN_SANDBOXES 256u
@@ -162,15 +163,8 @@ static uint64_t counter_track(struct sink *sink, uint64_t sandbox, const char *n
 
 /* ---- spans --------------------------------------------------------------------------------------------- */
 
-static const char *category_of(ph_span_kind kind) {
-    static const char *const names[] = {"host", "call",     "host-function", "guest",
-                                        "user", "function", "system-call",   "async"};
-
-    return kind >= PH_SPAN_HOST && kind <= PH_SPAN_ASYNC ? names[kind] : "user";
-}
-
 static unsigned track_of(ph_span_kind kind) {
-    return kind == PH_SPAN_HOST || kind == PH_SPAN_CALL || kind == PH_SPAN_HOST_FUNCTION ? HOST : GUEST;
+    return ph__span_is_of_host(kind) ? HOST : GUEST;
 }
 
 /* A call's flow goes to the guest's part of it, which knows the call as its parent. */
@@ -184,7 +178,7 @@ static void add_flow(struct ph__protobuf *packet, const ph_trace_span *span) {
 static void make_begin(struct sink *sink, const ph_trace_span *span, uint64_t track) {
     ph__perfetto_begin_event(&sink->perfetto, FLAG_NEEDS_STATE, span->start_ns, TYPE_SLICE_BEGIN, track);
     add_flow(&sink->perfetto.packet, span);
-    ph__perfetto_add_span(&sink->perfetto, category_of(span->kind), span);
+    ph__perfetto_add_span(&sink->perfetto, ph__span_kind_name(span->kind), span);
     ph__perfetto_end_event(&sink->perfetto);
 }
 
