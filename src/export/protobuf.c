@@ -12,29 +12,21 @@
 #define VARINT 0u
 #define I64 1u
 #define LEN 2u
+#define I32 5u
 
-#define VARINT_MOST 10u /* bytes of 64 bits, seven in each */
 #define LENGTH_SIZE 4u  /* bytes of a length that is filled in later */
 #define LENGTH_BITS 28u /* what these hold */
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Bytes that are put together before there is known to be room for all of them. */
-struct head {
-    uint8_t bytes[2 * VARINT_MOST];
-    size_t size;
-};
+/* Seven bits in each byte. */
+static size_t varint_size(uint64_t value) {
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
 
-static void head_add(struct head *head, uint64_t value) {
-    for (; value > 0x7f; value >>= 7)
-        head->bytes[head->size++] = (uint8_t)(value | 0x80);
-    head->bytes[head->size++] = (uint8_t)value;
+    return (bits + 6) / 7;
 }
 
-static struct head head_of(uint32_t field, unsigned wire_type) {
-    struct head head = {.size = 0};
-
-    head_add(&head, (uint64_t)field << 3 | wire_type);
-    return head;
+static uint64_t tag_of(uint32_t field, unsigned wire_type) {
+    return (uint64_t)field << 3 | wire_type;
 }
 
 /* Whether (size) more bytes fit; from the first time that they do not, none ever do. */
@@ -51,21 +43,43 @@ static void add(struct ph__protobuf *out, const void *bytes, size_t size) {
     out->used += size;
 }
 
-void ph__protobuf_varint(struct ph__protobuf *out, uint32_t field, uint64_t value) {
-    struct head head = head_of(field, VARINT);
+/* The same, of a varint. */
+static void add_varint(struct ph__protobuf *out, uint64_t value) {
+    uint8_t *to = out->bytes + out->used;
 
-    head_add(&head, value);
-    if (has_room(out, head.size))
-        add(out, head.bytes, head.size);
+    for (; value > 0x7f; value >>= 7)
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    out->used = (size_t)(to - out->bytes);
+}
+
+void ph__protobuf_varint(struct ph__protobuf *out, uint32_t field, uint64_t value) {
+    const uint64_t tag = tag_of(field, VARINT);
+
+    if (!has_room(out, varint_size(tag) + varint_size(value)))
+        return;
+    add_varint(out, tag);
+    add_varint(out, value);
+}
+
+/* A tag, and the (size) low bytes of (value), the lowest first. */
+static void add_fixed(struct ph__protobuf *out, uint32_t field, unsigned wire_type, uint64_t value,
+                      unsigned size) {
+    const uint64_t tag = tag_of(field, wire_type);
+
+    if (!has_room(out, varint_size(tag) + size))
+        return;
+    add_varint(out, tag);
+    for (unsigned i = 0; i < size; i++)
+        out->bytes[out->used++] = (uint8_t)(value >> 8 * i);
+}
+
+void ph__protobuf_fixed32(struct ph__protobuf *out, uint32_t field, uint32_t value) {
+    add_fixed(out, field, I32, value, 4);
 }
 
 void ph__protobuf_fixed64(struct ph__protobuf *out, uint32_t field, uint64_t value) {
-    struct head head = head_of(field, I64);
-
-    for (unsigned i = 0; i < 8; i++)
-        head.bytes[head.size++] = (uint8_t)(value >> 8 * i);
-    if (has_room(out, head.size))
-        add(out, head.bytes, head.size);
+    add_fixed(out, field, I64, value, 8);
 }
 
 void ph__protobuf_double(struct ph__protobuf *out, uint32_t field, double value) {
@@ -76,18 +90,37 @@ void ph__protobuf_double(struct ph__protobuf *out, uint32_t field, double value)
 }
 
 void ph__protobuf_bytes(struct ph__protobuf *out, uint32_t field, const void *bytes, size_t size) {
-    struct head head = head_of(field, LEN);
+    const uint64_t tag = tag_of(field, LEN);
+    const size_t head = varint_size(tag) + varint_size(size);
 
-    head_add(&head, size);
-    if (size <= SIZE_MAX - head.size && has_room(out, head.size + size)) {
-        add(out, head.bytes, head.size);
+    if (!has_room(out, size < SIZE_MAX - head ? head + size : SIZE_MAX))
+        return;
+    add_varint(out, tag);
+    add_varint(out, size);
+    add(out, bytes, size);
+}
+
+void ph__protobuf_raw(struct ph__protobuf *out, const void *bytes, size_t size) {
+    if (has_room(out, size))
         add(out, bytes, size);
+}
+
+/* How many of the (length) bytes at (text) are ASCII, or a few less: most text is that, and eight bytes are
+ * looked at in one go. */
+static size_t ascii_length(const char *text, size_t length) {
+    size_t at = 0;
+
+    for (uint64_t eight; length - at >= sizeof eight; at += sizeof eight) {
+        memcpy(&eight, text + at, sizeof eight);
+        if (eight & 0x8080808080808080u)
+            break;
     }
+    return at;
 }
 
 /* How many of the (length) bytes at (text) are UTF-8; (*size) is that of what follows them. */
 static size_t valid_length(const char *text, size_t length, size_t *size) {
-    size_t at = 0;
+    size_t at = ascii_length(text, length);
 
     while (at < length) {
         *size = 1;
@@ -126,10 +159,10 @@ void ph__protobuf_string(struct ph__protobuf *out, uint32_t field, const char *t
 }
 
 size_t ph__protobuf_begin(struct ph__protobuf *out, uint32_t field) {
-    struct head head = head_of(field, LEN);
+    const uint64_t tag = tag_of(field, LEN);
 
-    if (has_room(out, head.size + LENGTH_SIZE)) {
-        add(out, head.bytes, head.size);
+    if (has_room(out, varint_size(tag) + LENGTH_SIZE)) {
+        add_varint(out, tag);
         out->used += LENGTH_SIZE;
     }
     return out->used;

@@ -22,12 +22,17 @@ struct ph__protobuf {
 /* Field numbers are 1 to 2^29 - 1. int32, int64, uint32, uint64, bool and enum; a negative number is cast. */
 void ph__protobuf_varint(struct ph__protobuf *out, uint32_t field, uint64_t value);
 
+void ph__protobuf_fixed32(struct ph__protobuf *out, uint32_t field, uint32_t value);
+
 /* fixed64 and sfixed64. */
 void ph__protobuf_fixed64(struct ph__protobuf *out, uint32_t field, uint64_t value);
 void ph__protobuf_double(struct ph__protobuf *out, uint32_t field, double value);
 
 /* bytes, or what is encoded already. */
 void ph__protobuf_bytes(struct ph__protobuf *out, uint32_t field, const void *bytes, size_t size);
+
+/* Whole fields that are encoded already, with their numbers. */
+void ph__protobuf_raw(struct ph__protobuf *out, const void *bytes, size_t size);
 
 /* A string has to be UTF-8: what in (text) is not becomes U+FFFD. */
 void ph__protobuf_string(struct ph__protobuf *out, uint32_t field, const char *text, size_t length);

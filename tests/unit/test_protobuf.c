@@ -47,6 +47,9 @@ static void numbers_are_those_of_the_documentation(void **state) {
     ph__protobuf_fixed64(&out, 1, 0x0123456789abcdef);
     assert_bytes(&out, "\x09\xef\xcd\xab\x89\x67\x45\x23\x01");
     out = empty(sizeof bytes);
+    ph__protobuf_fixed32(&out, 16, 0x01234567);
+    assert_bytes(&out, "\x85\x01\x67\x45\x23\x01");
+    out = empty(sizeof bytes);
     ph__protobuf_double(&out, 4, 25.4);
     assert_bytes(&out, "\x21\x66\x66\x66\x66\x66\x66\x39\x40");
 }
@@ -108,6 +111,8 @@ static void add_some(struct ph__protobuf *out) {
 
     ph__protobuf_varint(out, 2, UINT64_MAX);
     ph__protobuf_fixed64(out, 3, 1);
+    ph__protobuf_fixed32(out, 8, 1);
+    ph__protobuf_raw(out, "\x48\x01", 2);
     ph__protobuf_bytes(out, 4, "bytes", 5);
     size_t inner = ph__protobuf_begin(out, 5);
     ph__protobuf_string(out, 6, "\xff\xfe", 2);
