@@ -15,27 +15,21 @@ void ph__out_flush(struct ph__out *out) {
     out->used = 0;
 }
 
-void ph__out_add(struct ph__out *out, const void *bytes, size_t size) {
-    const char *from = bytes;
-
-    if (!out->file && size > out->capacity - out->used)
+void ph__out_add_more(struct ph__out *out, const char *bytes, size_t size) {
+    if (!out->file)
         out->cut = true;
     if (out->cut)
         return;
     while (size > 0) {
         size_t room = out->capacity - out->used;
         size_t part = size < room ? size : room;
-        memcpy(out->bytes + out->used, from, part);
+        memcpy(out->bytes + out->used, bytes, part);
         out->used += part;
-        from += part;
+        bytes += part;
         size -= part;
         if (size > 0)
             ph__out_flush(out);
     }
-}
-
-void ph__out_text(struct ph__out *out, const char *text) {
-    ph__out_add(out, text, strlen(text));
 }
 
 void ph__out_u64(struct ph__out *out, uint64_t number) {

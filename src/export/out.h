@@ -7,6 +7,7 @@
 #define PH_EXPORT_OUT_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include <pinhole/trace.h>
 
@@ -22,9 +23,23 @@ struct ph__out {
     bool ascii;
 };
 
+/* As ph__out_add, which calls it for what does not fit, or is behind what was cut. */
+void ph__out_add_more(struct ph__out *out, const char *bytes, size_t size);
+
 /* Adds (size) bytes, which are a whole character or many. */
-void ph__out_add(struct ph__out *out, const void *bytes, size_t size);
-void ph__out_text(struct ph__out *out, const char *text);
+static inline void ph__out_add(struct ph__out *out, const void *bytes, size_t size) {
+    if (out->cut || size > out->capacity - out->used) {
+        ph__out_add_more(out, bytes, size);
+        return;
+    }
+    if (size > 0)
+        memcpy(out->bytes + out->used, bytes, size);
+    out->used += size;
+}
+
+static inline void ph__out_text(struct ph__out *out, const char *text) {
+    ph__out_add(out, text, strlen(text));
+}
 
 /* A decimal number. What a trace has most of, so not by printf. */
 void ph__out_u64(struct ph__out *out, uint64_t number);
