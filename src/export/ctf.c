@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "export/ctf.h"
+#include "export/uuid.h"
 
 /* Most bytes of one field: its name, its type, and its value with two sizes. */
 #define FIELD_BYTES_MAX (PH__CTF_NAME_MAX + 1 + 1 + 8 + 4 + PH__CTF_TEXT_MAX + 1)
@@ -311,14 +312,6 @@ static ph_status make_files(const char *folder, struct ph__ctf_stream *stream, p
     return status;
 }
 
-/* RFC 4122, section 4.4. It tells traces apart, and need not be a secret: without random bytes it is 0. */
-static void make_uuid(uint8_t uuid[PH__CTF_UUID_BYTES]) {
-    if (ph__system.getrandom(uuid, PH__CTF_UUID_BYTES, 0) != (ssize_t)PH__CTF_UUID_BYTES)
-        memset(uuid, 0, PH__CTF_UUID_BYTES);
-    uuid[6] = (uint8_t)(0x40 | (uuid[6] & 0x0f));
-    uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f));
-}
-
 ph_status ph__ctf_sink_open(const char *folder, int *system_error, ph_sink *sink, ph_error *error) {
     const ph_sink nothing = PH_SINK_INIT;
 
@@ -331,7 +324,7 @@ ph_status ph__ctf_sink_open(const char *folder, int *system_error, ph_sink *sink
     if (!opened)
         return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of the Common Trace Format");
     opened->stream.system_error = system_error ? system_error : &opened->no_error;
-    make_uuid(opened->stream.uuid);
+    (void)ph__uuid_make(opened->stream.uuid);
     ph_status status = make_folder(folder, error);
     if (status == PH_OK)
         status = make_files(folder, &opened->stream, error);
