@@ -42,6 +42,7 @@ struct ph__system ph__system = {
     .fcntl = fcntl,
     .ioctl = ioctl,
     .access = access,
+    .readlink = readlink,
     .rename = rename,
     .unlink = unlink,
     .mkdir = mkdir,
@@ -66,4 +67,5 @@ struct ph__system ph__system = {
     .getrusage = getrusage,
     .getrandom = getrandom,
     .sysconf = sysconf,
+    .uname = uname,
 };

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 struct ph__system {
@@ -39,6 +40,7 @@ struct ph__system {
     int (*fcntl)(int file, int command, ...);
     int (*ioctl)(int file, unsigned long request, ...);
     int (*access)(const char *path, int mode);
+    ssize_t (*readlink)(const char *path, char *target, size_t size);
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
     int (*mkdir)(const char *path, mode_t mode);
@@ -73,6 +75,7 @@ struct ph__system {
     int (*getrusage)(int who, struct rusage *usage);
     ssize_t (*getrandom)(void *bytes, size_t size, unsigned flags);
     long (*sysconf)(int name);
+    int (*uname)(struct utsname *names);
 };
 
 extern struct ph__system ph__system;

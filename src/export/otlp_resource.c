@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The resource of OTLP (otlp_parts.h): of what all spans, logs and metrics come. Nothing of a guest's is in
+ * it, nor a command line, in which there may be secrets. What the user says goes before what is found out.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/system.h"
+#include "export/otlp_fields.h"
+#include "export/otlp_parts.h"
+#include "export/uuid.h"
+
+/* A random one for the process, so that traces, logs and metrics agree. Empty without random bytes. */
+static char instance[37];
+
+static void make_instance(void) {
+    uint8_t id[16];
+    char *to = instance;
+
+    if (!ph__uuid_make(id))
+        return;
+    for (size_t i = 0; i < sizeof id; i++)
+        to += snprintf(to, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+}
+
+static const char *instance_id(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_instance);
+    return *instance ? instance : NULL;
+}
+
+/* What the conventions call a processor (host.arch). */
+static const char *arch_name(const char *machine) {
+    return strcmp(machine, "x86_64") == 0 ? "amd64" : strcmp(machine, "aarch64") == 0 ? "arm64" : machine;
+}
+
+/* Whether one of the first (count) of the user's attributes has this name. */
+static bool has_name(const struct ph__otlp_pairs *pairs, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs->list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* An attribute that the user has not set. Nothing for a NULL or empty (text). */
+static void add(struct ph__otlp_attributes *attributes, const struct ph__otlp_settings *settings,
+                const char *name, const char *text) {
+    if (text && *text && !has_name(&settings->resource, settings->resource.count, name))
+        ph__otlp_attribute_text(attributes, name, text);
+}
+
+static void add_process(struct ph__otlp_attributes *attributes, const struct ph__otlp_settings *settings) {
+    char path[4096];
+
+    if (!has_name(&settings->resource, settings->resource.count, "process.pid"))
+        ph__otlp_attribute_i64(attributes, "process.pid", ph__system.getpid());
+    ssize_t length = ph__system.readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        return;
+    path[length] = 0;
+    const char *slash = strrchr(path, '/');
+    add(attributes, settings, "process.executable.name", slash ? slash + 1 : path);
+    add(attributes, settings, "process.executable.path", path);
+}
+
+static void add_host(struct ph__otlp_attributes *attributes, const struct ph__otlp_settings *settings) {
+    struct utsname system;
+
+    add(attributes, settings, "os.type", "linux");
+    if (ph__system.uname(&system) != 0)
+        return;
+    add(attributes, settings, "host.name", system.nodename);
+    add(attributes, settings, "host.arch", arch_name(system.machine));
+}
+
+void ph__otlp_put_resource(struct ph__otlp_writer *writer, const struct ph__otlp_settings *settings) {
+    size_t resource = ph__otlp_begin(writer, OF_RESOURCE_RESOURCE);
+    struct ph__otlp_attributes attributes =
+        ph__otlp_attributes_begin(writer, RESOURCE_ATTRIBUTES, UINT32_MAX, UINT32_MAX);
+
+    for (size_t i = 0; i < settings->resource.count; i++) {
+        const struct ph__otlp_pair *pair = &settings->resource.list[i];
+        if (!has_name(&settings->resource, i, pair->name))
+            ph__otlp_attribute_text(&attributes, pair->name, pair->value);
+    }
+    add(&attributes, settings, "service.instance.id", instance_id());
+    /* The conventions have a name for C++ and none for C; one that they do not have may be made up. */
+    add(&attributes, settings, "telemetry.sdk.language", "c");
+    add(&attributes, settings, "telemetry.sdk.name", "pinhole");
+    add(&attributes, settings, "telemetry.sdk.version", ph_version());
+    add_host(&attributes, settings);
+    add_process(&attributes, settings);
+    ph__otlp_attributes_end(&attributes);
+    ph__otlp_end(writer, resource);
+}
