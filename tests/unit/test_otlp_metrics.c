@@ -71,28 +71,30 @@ static void points_of_one_counter_share_its_metric(void **state) {
         "[{\"name\":\"slots\",\"gauge\":{\"dataPoints\":[" POINT(
             "1",
             "\"asInt\":\"-"
-            "9223372036854775808\"") "," POINT("2", "\"asInt\":\"9223372036854775807\"") "]}},"
-                                                                                         "{\"name\":\"load\","
-                                                                                         "\"gauge\":{"
-                                                                                         "\"dataPoints\":"
-                                                                                         "[" POINT(
-                                                                                             "2",
-                                                                                             "\"asDouble\":0."
-                                                                                             "25") "]}},"
-                                                                                                   "{\"name\""
-                                                                                                   ":"
-                                                                                                   "\"slots\""
-                                                                                                   ","
-                                                                                                   "\"gauge\""
-                                                                                                   ":{"
-                                                                                                   "\"dataPoi"
-                                                                                                   "nts\":"
-                                                                                                   "[" POINT(
-                                                                                                       "2",
-                                                                                                       "\"asI"
-                                                                                                       "nt\":"
-                                                                                                       "\"0"
-                                                                                                       "\"") "]}}]");
+            "9223372036854775808\"") "," POINT("2",
+                                               "\"asInt\":\"9223372036854775807\"") "]}},"
+                                                                                    "{\"name\":\"load\","
+                                                                                    "\"gauge\":{"
+                                                                                    "\"dataPoints\":"
+                                                                                    "[" POINT(
+                                                                                        "2",
+                                                                                        "\"asDouble\":0."
+                                                                                        "25") "]}},"
+                                                                                              "{\"name\""
+                                                                                              ":"
+                                                                                              "\"slots\""
+                                                                                              ","
+                                                                                              "\"gauge\""
+                                                                                              ":{"
+                                                                                              "\"dataPoi"
+                                                                                              "nts\":"
+                                                                                              "[" POINT(
+                                                                                                  "2",
+                                                                                                  "\"asI"
+                                                                                                  "nt\":"
+                                                                                                  "\"0"
+                                                                                                  "\"") "]}}"
+                                                                                                        "]");
     assert_null(otlp_items(tree, "pinhole.host"));
     json_decref(tree);
 
@@ -177,44 +179,58 @@ static void a_histogram_has_its_buckets(void **state) {
     json_decref(tree);
 }
 
-/* The metric that is open ends before a request does, also where there was no room for one more point. */
+/* As many points as there is room for, of a counter whose name has (length) bytes, and of the host for some
+ * lengths. */
+static size_t fill(struct ph__otlp_batch *batch, size_t length) {
+    char name[512];
+    size_t added = 0;
+    ph_trace_counter counter = counter_of(name, 1, 1);
+    ph_metric metric = metric_of("pinhole.calls", PH_METRIC_COUNTER, "ok", 12);
+
+    memset(name, 'a', length);
+    name[length] = 0;
+    while (added % 8 || length % 2 ? ph__otlp_batch_counter(batch, &counter)
+                                   : ph__otlp_batch_metric(batch, &metric, BASE + added))
+        added++;
+    return added;
+}
+
+static size_t count_points(const json_t *tree, const char *scope, const char *data) {
+    const json_t *each;
+    size_t points = 0, i;
+
+    json_array_foreach(otlp_items(tree, scope), i, each) {
+        points += json_array_size(json_object_get(json_object_get(each, data), "dataPoints"));
+    }
+    return points;
+}
+
+/* The metric that is open ends before a request does, wherever in it the room does: names of every length
+ * leave everything from nothing to a whole point. */
 static void a_full_batch_is_a_whole_request(void **state) {
     struct ph__otlp_settings settings = otlp_settings();
     struct otlp_pair pair;
 
     (void)state;
-    settings.batch_bytes = 1;
-    otlp_open(&pair, PH_EXPORT_METRICS, &settings);
-    for (unsigned i = 0; i < 2; i++) {
-        size_t added = 0, points = 0, size;
-        ph_trace_counter counter = counter_of("slots", 1, 1);
-        ph_metric metric = metric_of("pinhole.calls", PH_METRIC_COUNTER, "ok", 12);
-        /* Different names, and names of every length, so that the room ends everywhere in a metric. */
-        char name[64];
-        do {
-            memset(name, 'a', sizeof name);
-            name[added % 50] = 0;
-            counter.name = added % 3 ? name : "slots";
-        } while ((added % 2 ? ph__otlp_batch_metric(pair.batches[i], &metric, BASE)
-                            : ph__otlp_batch_counter(pair.batches[i], &counter)) &&
-                 ++added);
-        assert_true(added > 10);
-        uint8_t *bytes = ph__otlp_batch_take(pair.batches[i], &size);
-        assert_non_null(bytes);
-        json_t *each, *tree = i == PH__OTLP_JSON ? otlp_tree_of_json(bytes, size)
-                                                 : otlp_tree_of_protobuf(PH_EXPORT_METRICS, bytes, size);
-        size_t at;
-        json_array_foreach(otlp_items(tree, "pinhole.guest"), at, each) {
-            points += json_array_size(json_object_get(json_object_get(each, "gauge"), "dataPoints"));
+    settings.batch_bytes = 20000;
+    for (size_t length = 1; length <= 240; length++)
+        for (unsigned i = length % 40 ? PH__OTLP_JSON : PH__OTLP_PROTOBUF; i < 2; i++) {
+            size_t size;
+            otlp_open(&pair, PH_EXPORT_METRICS, &settings);
+            const size_t added = fill(pair.batches[i], length);
+            assert_true(added > 50);
+            uint8_t *bytes = ph__otlp_batch_take(pair.batches[i], &size);
+            assert_non_null(bytes);
+            assert_true(size <= settings.batch_bytes);
+            json_t *tree = i == PH__OTLP_JSON ? otlp_tree_of_json(bytes, size)
+                                              : otlp_tree_of_protobuf(PH_EXPORT_METRICS, bytes, size);
+            assert_int_equal(count_points(tree, "pinhole.guest", "gauge") +
+                                 count_points(tree, "pinhole.host", "sum"),
+                             added);
+            json_decref(tree);
+            free(bytes);
+            otlp_close(&pair);
         }
-        json_array_foreach(otlp_items(tree, "pinhole.host"), at, each) {
-            points += json_array_size(json_object_get(json_object_get(each, "sum"), "dataPoints"));
-        }
-        assert_int_equal(points, added);
-        json_decref(tree);
-        free(bytes);
-    }
-    otlp_close(&pair);
 }
 
 int main(void) {
