@@ -30,9 +30,9 @@ static void begin_metric(struct ph__otlp_writer *writer, const struct ph__otlp_l
     ph__otlp_end_metric(writer, open);
     next->is_open = true;
     next->kind = head->kind;
-    next->name[0] = 0;
-    if (strlen(head->name) < sizeof next->name)
-        strcpy(next->name, head->name);
+    const size_t length = strlen(head->name);
+    const bool is_short = length < sizeof next->name;
+    memcpy(next->name, is_short ? head->name : "", is_short ? length + 1 : 1);
     next->metric = ph__otlp_begin_item(writer, OF_SCOPE_METRICS);
     ph__otlp_put_text(writer, METRIC_NAME, head->name, limits->text_bytes);
     ph__otlp_put_text(writer, METRIC_DESCRIPTION, head->description, limits->text_bytes);

@@ -32,13 +32,14 @@ static void expect(int condition, const char *what) {
 
 /* What a reader should see of (text). */
 static size_t expected_of(const uint8_t *text, size_t length, char *to) {
+    static const char replacement[] = "\xef\xbf\xbd";
     size_t used = 0;
 
     while (length > 0) {
         size_t size = 1;
         if (ph__text_take_code_point(text, length, &size) < 0) {
-            memcpy(to + used, "\xef\xbf\xbd", 3);
-            used += 3;
+            memcpy(to + used, replacement, sizeof replacement - 1);
+            used += sizeof replacement - 1;
         } else {
             memcpy(to + used, text, size);
             used += size;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,11 +60,9 @@ static void a_long_name_behind_its_position_is_cut_between_characters(void **sta
 
     (void)state;
     for (size_t before = 0; before < 8; before++) {
-        memset(own, 'a', sizeof own);
-        strcpy(own, "pinhole.");
-        memset(own + 8, 'a', before);
-        for (size_t at = 8 + before; at + 5 < sizeof own; at += 4)
-            strcpy(own + at, "\xf0\x9f\x90\x99");
+        size_t used = (size_t)snprintf(own, sizeof own, "pinhole.%.*s", (int)before, "aaaaaaaa");
+        while (used + 5 < sizeof own)
+            used += (size_t)snprintf(own + used, 5, "\xf0\x9f\x90\x99");
         const ph_field field = {.name = own};
         assert_ptr_equal(ph__field_name(&field, 0, ours, name), name);
         size_t length = strlen(name);
