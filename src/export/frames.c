@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/field.h"
 #include "export/stacks.h"
 
 #define FRAMES_MAX 65536u
@@ -43,13 +44,8 @@ static uint32_t hash_of(const char *text) {
 /* Puts (text) behind the (used) bytes of (name), where there is room for it; cut, it ends with a whole
  * character. Returns the bytes used then. */
 static size_t append(char *name, size_t used, const char *text, size_t most) {
-    size_t length = strlen(text);
+    const size_t length = ph__text_fit(text, strlen(text), most - used);
 
-    if (length > most - used) {
-        length = most - used;
-        while (length > 0 && ((uint8_t)text[length] & 0xc0) == 0x80)
-            length--;
-    }
     memcpy(name + used, text, length);
     name[used + length] = 0;
     return used + length;
