@@ -28,6 +28,8 @@ static const struct {
     {"trace-decode", bench_trace_decode},
     {"trace-policy", bench_trace_policy},
     {"trace-lttng", bench_trace_lttng},
+    {"export-speed", bench_export_speed},
+    {"export-memory", bench_export_memory},
 };
 
 #define QUESTION_COUNT (sizeof questions / sizeof questions[0])
