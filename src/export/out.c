@@ -10,7 +10,7 @@
 #include <string.h>
 
 void ph__out_flush(struct ph__out *out) {
-    if (out->file && out->used)
+    if (out->file && out->used && !ferror(out->file))
         fwrite(out->bytes, 1, out->used, out->file);
     out->used = 0;
 }

@@ -53,7 +53,8 @@ size_t ph__out_plain(const char *text, size_t length);
  * locale's form. */
 void ph__out_format(struct ph__out *out, const char *format, ...) PH_PRINTF(2, 3);
 
-/* Hands what is there to the file. A failure shows in ferror(file). */
+/* Hands what is there to the file. A failure shows in ferror(file), and from there on nothing goes to it any
+ * more: what it has is the begin of the trace, without holes. */
 void ph__out_flush(struct ph__out *out);
 
 /* As short as reads back equal, with a point or an exponent; NaN, Infinity and -Infinity. */

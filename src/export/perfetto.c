@@ -47,9 +47,10 @@ struct sink {
 
 /* ---- output -------------------------------------------------------------------------------------------- */
 
-/* Past the stream's own buffer, which would end anywhere in a packet. */
+/* Past the stream's own buffer, which would end anywhere in a packet. Nothing follows a write that failed: a
+ * reader finds whole packets up to there. */
 static void write_out(struct sink *sink) {
-    if (sink->used)
+    if (sink->used && !ferror(sink->file))
         fwrite(sink->out, 1, sink->used, sink->file);
     sink->used = 0;
     fflush(sink->file);

@@ -3,8 +3,10 @@
  * `--trace` in the formats of other people's tools: what a query leaves in each file, that it is one trace in
  * all of them, and what is there when the command was killed.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,15 +134,20 @@ static void a_query_is_the_same_in_every_format(void **state) {
     json_decref(file);
 }
 
+/* All that write to one file; the first of them meanwhile, the others at their end, or in large pieces. */
+static const char *const streams[] = {"chrome", "perfetto",   "jsonl", "text",
+                                      "folded", "speedscope", "html",  "otlp-json"};
+#define WRITTEN_MEANWHILE 4u
+
 static void a_full_disk_is_said(void **state) {
-    static const char *const outputs[] = {"chrome:/dev/full", "folded:/dev/full", "speedscope:/dev/full",
-                                          "perfetto:/dev/full", "html:/dev/full", "otlp-json:/dev/full"};
+    char option[64];
 
     (void)state;
     test_needs_kvm();
-    for (size_t i = 0; i < COUNT(outputs); i++) {
+    for (size_t i = 0; i < COUNT(streams); i++) {
+        snprintf(option, sizeof option, "%s:/dev/full", streams[i]);
         struct outcome outcome =
-            run_command(ARGUMENTS("call", "--trace", outputs[i], GUEST("types"), "echo_i32", "7"));
+            run_command(ARGUMENTS("call", "--trace", option, GUEST("types"), "echo_i32", "7"));
         assert_string_equal(outcome.out, "7\n");
         assert_string_equal(
             outcome.err,
@@ -150,32 +157,69 @@ static void a_full_disk_is_said(void **state) {
     }
 }
 
-/* Chrome's array is whole up to its last comma; the profiles have not been begun. */
-static void what_a_kill_leaves_behind_is_as_documented(void **state) {
-    struct output chrome = output_of("chrome"), folded = output_of("folded"),
-                  speedscope = output_of("speedscope");
-    struct stat information = {0};
-    json_error_t error;
+/* Where the signal for that is ignored; else that ends the command, as any other. */
+static void a_closed_pipe_is_said(void **state) {
+    char wanted[160];
 
     (void)state;
     test_needs_kvm();
-    unlink(path_of(&chrome));
-    struct running running =
-        command_start(ARGUMENTS("call", "--trace", chrome.word, "--trace", folded.word, "--trace",
-                                speedscope.word, "--repeat", "100000000", GUEST("types"), "echo_i32", "7"),
-                      0);
-    for (int i = 0; i < 1000 && information.st_size < 100000; i++) {
+    for (size_t i = 0; i < WRITTEN_MEANWHILE; i++) {
+        struct output output = output_of(streams[i]);
+        unlink(path_of(&output));
+        assert_int_equal(mkfifo(path_of(&output), 0600), 0);
+        int reader = open(path_of(&output), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        assert_true(reader >= 0);
+        void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+        struct running running = command_start(
+            ARGUMENTS("call", "--trace", output.word, "--repeat", "5000", GUEST("types"), "echo_i32", "7"),
+            0);
+        signal(SIGPIPE, before);
+        struct pollfd readable = {.fd = reader, .events = POLLIN};
+        assert_int_equal(poll(&readable, 1, 60000), 1);
+        close(reader);
+        struct outcome outcome = command_wait(&running);
+        unlink(path_of(&output));
+        snprintf(wanted, sizeof wanted, "pinhole: writing the trace to %s failed: Broken pipe\n",
+                 path_of(&output));
+        assert_string_equal(outcome.err, wanted);
+        assert_string_equal(outcome.out, "7\n");
+        assert_int_equal(outcome.status, 1);
+        outcome_free(&outcome);
+    }
+}
+
+/* Runs the command with traces to the (count) (outputs) and kills it when the first of them has (size) bytes.
+ */
+static void kill_amid(const struct output *outputs, size_t count, off_t size) {
+    const char *arguments[24] = {"call"};
+    size_t used = 1;
+    struct stat information = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        unlink(path_of(&outputs[i]));
+        arguments[used++] = "--trace";
+        arguments[used++] = outputs[i].word;
+    }
+    const char *const rest[] = {"--repeat", "100000000", GUEST("types"), "echo_i32", "7"};
+    memcpy(arguments + used, rest, sizeof rest);
+    struct running running = command_start(arguments, 0);
+    for (int i = 0; i < 1000 && information.st_size < size; i++) {
         usleep(10000);
-        if (stat(path_of(&chrome), &information) != 0)
+        if (stat(path_of(&outputs[0]), &information) != 0)
             information.st_size = 0;
     }
     assert_int_equal(kill(running.process, SIGKILL), 0);
     struct outcome outcome = command_wait(&running);
     assert_int_equal(outcome.status, 128 + SIGKILL);
     outcome_free(&outcome);
+}
 
-    char *text = take(&chrome);
+/* Whole up to its last comma. */
+static void check_killed_chrome(const struct output *output) {
+    json_error_t error;
+    char *text = take(output);
     size_t end = 0;
+
     for (const char *at = text; (at = strstr(at, ",\n")); at++)
         end = (size_t)(at - text);
     assert_true(end > 0);
@@ -187,12 +231,73 @@ static void what_a_kill_leaves_behind_is_as_documented(void **state) {
     assert_true(json_array_size(array) > 100);
     json_decref(array);
     free(text);
-    assert_int_equal(stat(path_of(&folded), &information), 0);
+}
+
+/* Lines that are whole, but for the last; each but a few has its parent's behind it. */
+static void check_killed_jsonl(const struct output *output) {
+    char *text = take(output);
+    size_t lines = 0;
+    json_int_t parent = 0;
+
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(object);
+        const char *name = json_string_value(json_object_get(object, "name"));
+        if (strcmp(name, "guest echo_i32") == 0) {
+            parent = json_integer_value(json_object_get(object, "parent"));
+        } else if (strcmp(name, "call echo_i32") == 0) {
+            assert_int_equal(json_integer_value(json_object_get(object, "id")), parent);
+            lines++;
+        }
+        json_decref(object);
+    }
+    assert_true(lines > 100);
+    free(text);
+}
+
+/* Trees that are complete, but for the last line. */
+static void check_killed_text(const struct output *output) {
+    char *text = take(output);
+    size_t calls = 0;
+
+    for (const char *at = text; (at = strstr(at, "\ncall echo_i32 ")); calls++) {
+        const char *inner = strchr(at + 1, '\n');
+        if (!inner || !strchr(inner + 1, '\n'))
+            break;
+        assert_memory_equal(inner, "\n└─ guest echo_i32 ", strlen("\n└─ guest echo_i32 "));
+        at = inner;
+    }
+    assert_true(calls > 100);
+    free(text);
+}
+
+static void check_killed_profile(const struct output *output) {
+    struct stat information;
+
+    assert_int_equal(stat(path_of(output), &information), 0);
     assert_int_equal(information.st_size, 0);
-    assert_int_equal(stat(path_of(&speedscope), &information), 0);
-    assert_int_equal(information.st_size, 0);
-    unlink(path_of(&folded));
-    unlink(path_of(&speedscope));
+    unlink(path_of(output));
+}
+
+/* perfetto and ctf have readers of their own: test_command_perfetto.c, unit/test_ctf_ends.c. */
+static void what_a_kill_leaves_behind_is_as_documented(void **state) {
+    static const struct {
+        const char *format;
+        void (*check)(const struct output *output);
+    } formats[] = {
+        {"chrome", check_killed_chrome},  {"jsonl", check_killed_jsonl},        {"text", check_killed_text},
+        {"folded", check_killed_profile}, {"speedscope", check_killed_profile},
+    };
+    struct output outputs[COUNT(formats)];
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < COUNT(formats); i++)
+        outputs[i] = output_of(formats[i].format);
+    kill_amid(outputs, COUNT(outputs), 100000);
+    for (size_t i = 0; i < COUNT(formats); i++)
+        formats[i].check(&outputs[i]);
 }
 
 int main(void) {
@@ -200,6 +305,7 @@ int main(void) {
         cmocka_unit_test(a_path_is_needed),
         cmocka_unit_test(a_query_is_the_same_in_every_format),
         cmocka_unit_test(a_full_disk_is_said),
+        cmocka_unit_test(a_closed_pipe_is_said),
         cmocka_unit_test(what_a_kill_leaves_behind_is_as_documented),
     };
     return cmocka_run_group_tests_name("command_export", tests, NULL, NULL);

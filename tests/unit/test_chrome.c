@@ -203,8 +203,10 @@ static void a_thousand_levels_are_there(void **state) {
     for (unsigned i = 0; i < 1000; i++) {
         const json_t *object = object_of(array, "X", i);
         snprintf(name, sizeof name, "level%u", 1000 - i);
+        const json_t *parent = json_object_get(json_object_get(object, "args"), "pinhole.parent");
         assert_text(object, "name", name);
         assert_int_equal(ns_of(object, "dur"), 3000 - 2 * (1000 - i));
+        assert_int_equal(json_integer_value(parent), 999 - i);
     }
     json_decref(array);
     feed_free(&feed);

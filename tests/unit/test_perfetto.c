@@ -435,6 +435,52 @@ static void what_went_in_comes_out(void **state) {
     free(text);
 }
 
+/* Names of spans, events, counters and fields, as they are defined, and texts where they stand. */
+static void any_text_comes_out(void **state) {
+    static const struct {
+        const char *given, *shown;
+    } texts[] = {
+        {"\"quoted\" \\ 'too'", "\"\\\"quoted\\\" \\\\ \\'too\\'\""},
+        {"line\nfeed\ttab\x01\x7f", "\"line\\nfeed\\ttab\\001\\177\""},
+        {"\xf0\x9f\x94\xac", "\"\\360\\237\\224\\254\""},
+        {"\xed\xa0\x80", "\"\\357\\277\\275\\357\\277\\275\\357\\277\\275\""},
+        {"", "\"\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const char *given_text = texts[i].given;
+        const size_t size = strlen(given_text);
+        const ph_field field = {.name = *given_text ? given_text : "x",
+                                .value = {.type = PH_STR, .str = given_text},
+                                .size = size,
+                                .full_size = size};
+        struct writer writer;
+        char part[128];
+        writer_open(&writer);
+        ph_trace_span span = span_of(1, 0, given_text, 0, 1);
+        span.fields = &field;
+        span.field_count = 1;
+        give(&writer, span);
+        const ph_trace_counter counter = {.size = sizeof counter,
+                                          .sandbox = 1,
+                                          .name = given_text,
+                                          .time_ns = BASE,
+                                          .value = {.type = PH_I64, .i64 = 1}};
+        writer.sink.counter(writer.sink.context, &counter);
+        char *text = finish(&writer);
+        snprintf(part, sizeof part, "    event_names {\n      iid: 2\n      name: %s\n", texts[i].shown);
+        assert_has(text, part);
+        snprintf(part, sizeof part, "      name: %s\n", *given_text ? texts[i].shown : "\"x\"");
+        assert_has(strstr(text, "debug_annotation_names {"), part);
+        snprintf(part, sizeof part, "      string_value: %s\n", texts[i].shown);
+        assert_has(text, part);
+        snprintf(part, sizeof part, "    name: %s\n    parent_uuid: 5\n    counter {", texts[i].shown);
+        assert_has(text, part);
+        free(text);
+    }
+}
+
 /* All of the file at (path). To be freed. */
 static uint8_t *bytes_of(const char *path, size_t *size) {
     FILE *file = fopen(path, "r");
@@ -539,6 +585,7 @@ int main(void) {
         cmocka_unit_test(the_table_of_names_begins_anew_when_it_is_full),
         cmocka_unit_test(spans_beyond_what_can_wait_are_all_there),
         cmocka_unit_test(what_went_in_comes_out),
+        cmocka_unit_test(any_text_comes_out),
         cmocka_unit_test(the_bytes_are_those_that_were_kept),
         cmocka_unit_test(a_file_is_readable_up_to_any_packet),
         cmocka_unit_test(options_that_are_wrong_are_refused),

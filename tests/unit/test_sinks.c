@@ -670,6 +670,39 @@ static void a_span_is_an_object_with_what_applies(void **state) {
     writer_free(&writer);
 }
 
+/* Also of a name, which may be empty, and of times beyond what a double holds. */
+static void a_thousand_levels_keep_names_parents_and_times(void **state) {
+    static const char *const names[] = {"step", "", "\"\\/\b\n\x01\x7f", "größe 大きさ 🔬", "a;b {} [] ,"};
+    const uint64_t epoch = 1700000000000000000;
+    struct writer writer;
+    char *line = NULL;
+    size_t size = 0;
+
+    (void)state;
+    writer_init(&writer, ph_jsonl_sink_open, 0, PH_COLOUR_AUTO);
+    for (uint64_t id = 1000; id > 0; id--)
+        give_span(&writer, id, id - 1, names[id % COUNT(names)], epoch + id, epoch + 3001 - id);
+    writer_close(&writer);
+    FILE *file = fmemopen(writer.text, writer.size, "r");
+    assert_non_null(file);
+    for (int64_t id = 1000; id > 0; id--) {
+        assert_true(getline(&line, &size, file) > 0);
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(object);
+        assert_integer(object, "id", id);
+        assert_int_equal(json_integer_value(json_object_get(object, "parent")), id - 1);
+        assert_text(object, "name", names[(size_t)id % COUNT(names)]);
+        assert_integer(object, "start_ns", (int64_t)epoch + id);
+        assert_integer(object, "end_ns", (int64_t)epoch + 3001 - id);
+        assert_integer(object, "duration_ns", 3001 - 2 * id);
+        json_decref(object);
+    }
+    assert_int_equal(getline(&line, &size, file), -1);
+    fclose(file);
+    free(line);
+    writer_free(&writer);
+}
+
 static void values_read_back_as_they_were(void **state) {
     const ph_field fields[] = {
         integer_field("i", INT64_MIN),
@@ -881,6 +914,7 @@ int main(void) {
         cmocka_unit_test(a_span_that_outlives_its_parent_is_a_tree_of_its_own),
         cmocka_unit_test(orphans_are_drawn_at_the_end),
         cmocka_unit_test(a_span_is_an_object_with_what_applies),
+        cmocka_unit_test(a_thousand_levels_keep_names_parents_and_times),
         cmocka_unit_test(values_read_back_as_they_were),
         cmocka_unit_test(floats_are_as_short_as_reads_back_equal),
         cmocka_unit_test(any_text_makes_a_valid_line),

@@ -17,6 +17,7 @@ static const char *const harmless[] = {
     "calloc",
     "errno_location",
     "fclose",
+    "ferror",
     "fflush",
     "fileno",
     "fnmatch",
