@@ -121,6 +121,14 @@ static void talk(uint64_t number) {
 }
 PH_EXPORT(talk, PH_VOID, PH_U64);
 
+static void ten_spans(void) {
+    for (int i = 0; i < CALL_SPANS; i++) {
+        PH_SPAN("step", ph_i64("index", i), ph_str("table", "customers"));
+        BARRIER();
+    }
+}
+PH_EXPORT(ten_spans, PH_VOID);
+
 static void hundred_spans(void) {
     for (int i = 0; i < TELLING_SPANS; i++) {
         PH_SPAN("one of a hundred");
