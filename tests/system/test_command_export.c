@@ -169,21 +169,19 @@ static void a_closed_pipe_is_said(void **state) {
         assert_int_equal(mkfifo(path_of(&output), 0600), 0);
         int reader = open(path_of(&output), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         assert_true(reader >= 0);
-        void (*before)(int) = signal(SIGPIPE, SIG_IGN);
         struct running running = command_start(
             ARGUMENTS("call", "--trace", output.word, "--repeat", "5000", GUEST("types"), "echo_i32", "7"),
             0);
-        signal(SIGPIPE, before);
         struct pollfd readable = {.fd = reader, .events = POLLIN};
         assert_int_equal(poll(&readable, 1, 60000), 1);
         close(reader);
         struct outcome outcome = command_wait(&running);
         unlink(path_of(&output));
-        snprintf(wanted, sizeof wanted, "pinhole: writing the trace to %s failed: Broken pipe\n",
+        snprintf(wanted, sizeof wanted, "pinhole: warning: writing the trace to %s failed: Broken pipe\n",
                  path_of(&output));
         assert_string_equal(outcome.err, wanted);
         assert_string_equal(outcome.out, "7\n");
-        assert_int_equal(outcome.status, 1);
+        assert_int_equal(outcome.status, 0);
         outcome_free(&outcome);
     }
 }
