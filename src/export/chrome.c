@@ -56,15 +56,18 @@ static void end_object(struct sink *sink) {
     ph__out_flush(&sink->out);
 }
 
-/* Nanoseconds as microseconds with three decimals, by hand: a double of printf's would round. */
-static void add_us(struct ph__out *out, const char *key, uint64_t ns, bool negative) {
-    ph__out_format(out, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, key, negative ? "-" : "", ns / 1000, ns % 1000);
+/* Nanoseconds as microseconds with three decimals: a double of printf's would round. */
+static void add_us(struct ph__out *out, uint64_t ns) {
+    ph__out_u64(out, ns / 1000);
+    ph__out_text(out, ".");
+    ph__out_digits(out, ns % 1000, 3);
 }
 
 static void add_time(struct sink *sink, uint64_t time_ns) {
     bool before = time_ns < sink->base_ns;
 
-    add_us(&sink->out, "ts", before ? sink->base_ns - time_ns : time_ns - sink->base_ns, before);
+    ph__out_text(&sink->out, before ? ",\"ts\":-" : ",\"ts\":");
+    add_us(&sink->out, before ? sink->base_ns - time_ns : time_ns - sink->base_ns);
 }
 
 static void add_name(struct ph__out *out, const char *name) {
@@ -197,7 +200,8 @@ static void take_span(void *context, const ph_trace_span *span) {
     begin_object(sink, "X", span->sandbox, thread_of(span->kind));
     add_name(&sink->out, span->name);
     add_time(sink, span->start_ns);
-    add_us(&sink->out, "dur", span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0, false);
+    ph__out_text(&sink->out, ",\"dur\":");
+    add_us(&sink->out, span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0);
     add_span_arguments(&sink->out, span);
     end_object(sink);
 }

@@ -32,14 +32,17 @@ void ph__out_add_more(struct ph__out *out, const char *bytes, size_t size) {
     }
 }
 
-void ph__out_u64(struct ph__out *out, uint64_t number) {
-    char digits[20];
-    size_t at = sizeof digits;
+void ph__out_digits(struct ph__out *out, uint64_t number, size_t digits) {
+    char text[20];
+    size_t at = sizeof text;
 
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    ph__out_add(out, digits + at, sizeof digits - at);
+    for (; number > 0 || sizeof text - at < digits; number /= 10)
+        text[--at] = (char)('0' + number % 10);
+    ph__out_add(out, text + at, sizeof text - at);
+}
+
+void ph__out_u64(struct ph__out *out, uint64_t number) {
+    ph__out_digits(out, number, 1);
 }
 
 void ph__out_i64(struct ph__out *out, int64_t number) {

@@ -43,6 +43,8 @@ static inline void ph__out_text(struct ph__out *out, const char *text) {
 
 /* A decimal number. What a trace has most of, so not by printf. */
 void ph__out_u64(struct ph__out *out, uint64_t number);
+/* With (digits) digits at least, 20 at most, of which the first may be zeroes. */
+void ph__out_digits(struct ph__out *out, uint64_t number, size_t digits);
 void ph__out_i64(struct ph__out *out, int64_t number);
 
 /* How many of the (length) bytes at (text) are ASCII characters that nothing has to be done for, in a
