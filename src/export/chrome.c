@@ -19,20 +19,15 @@
 #include "export/out.h"
 #include "export/span_kind.h"
 
-#define OUT_BYTES 8192u
-
 /* Threads of a sandbox's process. */
 #define HOST 1u
 #define GUEST 2u
 
 struct sink {
-    FILE *file;
-    bool close_file;
+    struct ph__file_sink to;
     bool any;         /* an object has been written */
     uint64_t base_ns; /* since 1970; the trace's zero */
     uint64_t named;   /* sandboxes up to this number have been named: their numbers only grow */
-    struct ph__out out;
-    char out_bytes[OUT_BYTES];
 };
 
 static void add_string(struct ph__out *out, const char *text) {
@@ -40,7 +35,7 @@ static void add_string(struct ph__out *out, const char *text) {
 }
 
 static void begin_object(struct sink *sink, const char *phase, uint64_t sandbox, unsigned thread) {
-    struct ph__out *out = &sink->out;
+    struct ph__out *out = &sink->to.out;
 
     ph__out_text(out, sink->any ? ",\n{\"ph\":\"" : "[\n{\"ph\":\"");
     sink->any = true;
@@ -52,8 +47,8 @@ static void begin_object(struct sink *sink, const char *phase, uint64_t sandbox,
 }
 
 static void end_object(struct sink *sink) {
-    ph__out_text(&sink->out, "}");
-    ph__out_flush(&sink->out);
+    ph__out_text(&sink->to.out, "}");
+    ph__out_flush(&sink->to.out);
 }
 
 /* Nanoseconds as microseconds with three decimals: a double of printf's would round. */
@@ -66,8 +61,8 @@ static void add_us(struct ph__out *out, uint64_t ns) {
 static void add_time(struct sink *sink, uint64_t time_ns) {
     bool before = time_ns < sink->base_ns;
 
-    ph__out_text(&sink->out, before ? ",\"ts\":-" : ",\"ts\":");
-    add_us(&sink->out, before ? sink->base_ns - time_ns : time_ns - sink->base_ns);
+    ph__out_text(&sink->to.out, before ? ",\"ts\":-" : ",\"ts\":");
+    add_us(&sink->to.out, before ? sink->base_ns - time_ns : time_ns - sink->base_ns);
 }
 
 static void add_name(struct ph__out *out, const char *name) {
@@ -132,8 +127,8 @@ static void end_arguments(struct arguments *arguments) {
 static void name_thread(struct sink *sink, uint64_t sandbox, unsigned thread, const char *what,
                         const char *name) {
     begin_object(sink, "M", sandbox, thread);
-    add_name(&sink->out, what);
-    struct arguments arguments = begin_arguments(&sink->out);
+    add_name(&sink->to.out, what);
+    struct arguments arguments = begin_arguments(&sink->to.out);
     add_text(&arguments, "name", name);
     end_arguments(&arguments);
     end_object(sink);
@@ -180,11 +175,11 @@ static void add_span_arguments(struct ph__out *out, const ph_trace_span *span) {
 /* Spans that do not nest are a pair of events with an id, which viewers draw on lines of their own. */
 static void add_async(struct sink *sink, const ph_trace_span *span, const char *phase, uint64_t time_ns) {
     begin_object(sink, phase, span->sandbox, GUEST);
-    add_name(&sink->out, span->name);
-    ph__out_format(&sink->out, ",\"cat\":\"async\",\"id\":\"0x%" PRIx64 "\"", span->id);
+    add_name(&sink->to.out, span->name);
+    ph__out_format(&sink->to.out, ",\"cat\":\"async\",\"id\":\"0x%" PRIx64 "\"", span->id);
     add_time(sink, time_ns);
     if (*phase == 'b')
-        add_span_arguments(&sink->out, span);
+        add_span_arguments(&sink->to.out, span);
     end_object(sink);
 }
 
@@ -198,11 +193,11 @@ static void take_span(void *context, const ph_trace_span *span) {
         return;
     }
     begin_object(sink, "X", span->sandbox, thread_of(span->kind));
-    add_name(&sink->out, span->name);
+    add_name(&sink->to.out, span->name);
     add_time(sink, span->start_ns);
-    ph__out_text(&sink->out, ",\"dur\":");
-    add_us(&sink->out, span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0);
-    add_span_arguments(&sink->out, span);
+    ph__out_text(&sink->to.out, ",\"dur\":");
+    add_us(&sink->to.out, span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0);
+    add_span_arguments(&sink->to.out, span);
     end_object(sink);
 }
 
@@ -211,14 +206,14 @@ static void take_event(void *context, const ph_trace_event *event) {
 
     name_sandbox(sink, event->sandbox);
     begin_object(sink, "i", event->sandbox, GUEST);
-    add_name(&sink->out, event->message ? event->message : event->name);
+    add_name(&sink->to.out, event->message ? event->message : event->name);
     add_time(sink, event->time_ns);
-    ph__out_text(&sink->out, ",\"s\":\"t\"");
-    struct arguments arguments = begin_arguments(&sink->out);
+    ph__out_text(&sink->to.out, ",\"s\":\"t\"");
+    struct arguments arguments = begin_arguments(&sink->to.out);
     add_text(&arguments, "pinhole.level", ph__level_name(event->level));
     if (event->span) {
         add_key(&arguments, "pinhole.span");
-        ph__out_u64(&sink->out, event->span);
+        ph__out_u64(&sink->to.out, event->span);
     }
     add_source(&arguments, &event->source);
     add_fields(&arguments, event->fields, event->field_count);
@@ -231,62 +226,48 @@ static void take_counter(void *context, const ph_trace_counter *counter) {
 
     name_sandbox(sink, counter->sandbox);
     begin_object(sink, "C", counter->sandbox, GUEST);
-    add_name(&sink->out, counter->name);
+    add_name(&sink->to.out, counter->name);
     add_time(sink, counter->time_ns);
-    struct arguments arguments = begin_arguments(&sink->out);
+    struct arguments arguments = begin_arguments(&sink->to.out);
     add_key(&arguments, "value");
-    ph__json_value(&sink->out, &counter->value, 0);
+    ph__json_value(&sink->to.out, &counter->value, 0);
     end_arguments(&arguments);
     end_object(sink);
-}
-
-static void flush(void *context) {
-    struct sink *sink = context;
-
-    fflush(sink->file);
 }
 
 static void close_sink(void *context) {
     struct sink *sink = context;
 
-    ph__out_text(&sink->out, sink->any ? "\n]\n" : "[]\n");
-    ph__out_flush(&sink->out);
-    ph__file_sink_close(sink->file, sink->close_file);
-    free(sink);
+    ph__out_text(&sink->to.out, sink->any ? "\n]\n" : "[]\n");
+    ph__file_sink_end(sink);
 }
 
 /* The trace's zero, since 1970. */
 static void add_base(struct sink *sink) {
     begin_object(sink, "M", 0, 0);
-    add_name(&sink->out, "pinhole.clock");
-    struct arguments arguments = begin_arguments(&sink->out);
+    add_name(&sink->to.out, "pinhole.clock");
+    struct arguments arguments = begin_arguments(&sink->to.out);
     add_key(&arguments, "zero_unix_ns");
-    ph__out_format(&sink->out, "\"%" PRIu64 "\"", sink->base_ns);
+    ph__out_format(&sink->to.out, "\"%" PRIu64 "\"", sink->base_ns);
     end_arguments(&arguments);
     end_object(sink);
 }
 
 ph_status ph_chrome_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {
-    ph_file_sink taken;
+    ph_status status;
+    struct sink *opened =
+        ph__file_sink_new(options, sizeof *opened, "a sink of trace events", sink, &status, error);
 
-    ph_status status = ph__file_sink_take(options, sink, &taken, error);
-    if (status != PH_OK)
-        return status;
-    struct sink *opened = calloc(1, sizeof *opened);
     if (!opened)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of trace events");
-    opened->file = taken.file;
-    opened->close_file = taken.close_file;
+        return status;
     opened->base_ns = ph__time_ns(CLOCK_REALTIME);
-    opened->out = (struct ph__out){
-        .file = taken.file, .bytes = opened->out_bytes, .capacity = sizeof opened->out_bytes};
     add_base(opened);
     *sink = (ph_sink){.size = sizeof *sink,
                       .context = opened,
                       .span = take_span,
                       .event = take_event,
                       .counter = take_counter,
-                      .flush = flush,
+                      .flush = ph__file_sink_flush,
                       .close = close_sink};
     return PH_OK;
 }

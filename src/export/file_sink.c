@@ -4,6 +4,7 @@
  */
 #include "export/file_sink.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -36,4 +37,33 @@ void ph__file_sink_close(FILE *file, bool close_file) {
         fclose(file);
     else
         fflush(file);
+}
+
+void *ph__file_sink_new(const ph_file_sink *options, size_t size, const char *what, ph_sink *sink,
+                        ph_status *status, ph_error *error) {
+    ph_file_sink taken = PH_FILE_SINK_INIT;
+
+    *status = ph__file_sink_take(options, sink, &taken, error);
+    if (*status != PH_OK)
+        return NULL;
+    struct ph__file_sink *made = calloc(1, size);
+    if (!made) {
+        *status = ph__error_set(error, PH_E_MEMORY, "no memory for %s", what);
+        return NULL;
+    }
+    made->close_file = taken.close_file;
+    made->out = (struct ph__out){.file = taken.file, .bytes = made->bytes, .capacity = sizeof made->bytes};
+    return made;
+}
+
+void ph__file_sink_flush(void *context) {
+    fflush(((struct ph__file_sink *)context)->out.file);
+}
+
+void ph__file_sink_end(void *context) {
+    struct ph__file_sink *sink = context;
+
+    ph__out_flush(&sink->out);
+    ph__file_sink_close(sink->out.file, sink->close_file);
+    free(sink);
 }

@@ -15,15 +15,10 @@
 #include "export/out.h"
 #include "export/stacks.h"
 
-#define OUT_BYTES 8192u
-
 struct sink {
-    FILE *file;
-    bool close_file;
+    struct ph__file_sink to;
     struct ph__stacks *stacks;
     uint64_t listed; /* the sandbox whose stacks are being written */
-    struct ph__out out;
-    char out_bytes[OUT_BYTES];
 };
 
 /* Where in (name) the blank is that, at a stack's end, would begin a second number: that line would be taken
@@ -61,14 +56,14 @@ static void add_stack(void *context, const uint32_t *frames, size_t depth, uint6
     struct sink *sink = context;
 
     if (sink->listed)
-        ph__out_format(&sink->out, "sandbox %" PRIu64 ";", sink->listed);
+        ph__out_format(&sink->to.out, "sandbox %" PRIu64 ";", sink->listed);
     for (size_t i = 0; i < depth; i++) {
-        ph__out_text(&sink->out, i > 0 ? ";" : "");
-        add_name(&sink->out, ph__stacks_frame(sink->stacks, frames[i]));
+        ph__out_text(&sink->to.out, i > 0 ? ";" : "");
+        add_name(&sink->to.out, ph__stacks_frame(sink->stacks, frames[i]));
     }
-    ph__out_text(&sink->out, " ");
-    ph__out_u64(&sink->out, self_ns);
-    ph__out_text(&sink->out, "\n");
+    ph__out_text(&sink->to.out, " ");
+    ph__out_u64(&sink->to.out, self_ns);
+    ph__out_text(&sink->to.out, "\n");
 }
 
 static void take_span(void *context, const ph_trace_span *span) {
@@ -85,30 +80,22 @@ static void close_sink(void *context) {
     ph__stacks_finish(sink->stacks);
     while (ph__stacks_next(sink->stacks, &at, &sink->listed, &total_ns))
         ph__stacks_list(sink->stacks, at, add_stack, sink);
-    ph__out_flush(&sink->out);
-    ph__file_sink_close(sink->file, sink->close_file);
     ph__stacks_free(sink->stacks);
-    free(sink);
+    ph__file_sink_end(sink);
 }
 
 ph_status ph_folded_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {
-    ph_file_sink taken;
+    ph_status status;
+    struct sink *opened =
+        ph__file_sink_new(options, sizeof *opened, "a sink of folded stacks", sink, &status, error);
 
-    ph_status status = ph__file_sink_take(options, sink, &taken, error);
-    if (status != PH_OK)
+    if (!opened)
         return status;
-    struct sink *opened = calloc(1, sizeof *opened);
-    struct ph__stacks *stacks = ph__stacks_create();
-    if (!opened || !stacks) {
-        ph__stacks_free(stacks);
+    opened->stacks = ph__stacks_create();
+    if (!opened->stacks) {
         free(opened);
         return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of folded stacks");
     }
-    opened->file = taken.file;
-    opened->close_file = taken.close_file;
-    opened->stacks = stacks;
-    opened->out = (struct ph__out){
-        .file = taken.file, .bytes = opened->out_bytes, .capacity = sizeof opened->out_bytes};
     *sink = (ph_sink){.size = sizeof *sink, .context = opened, .span = take_span, .close = close_sink};
     return PH_OK;
 }

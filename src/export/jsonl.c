@@ -13,15 +13,6 @@
 #include "export/out.h"
 #include "export/span_kind.h"
 
-#define OUT_BYTES 8192u
-
-struct sink {
-    FILE *file;
-    bool close_file;
-    struct ph__out out;
-    char out_bytes[OUT_BYTES];
-};
-
 static void add_string(struct ph__out *out, const char *text) {
     ph__json_text(out, text, strlen(text));
 }
@@ -142,7 +133,7 @@ static void end_line(struct ph__out *out) {
 }
 
 static void take_span(void *context, const ph_trace_span *span) {
-    struct ph__out *out = &((struct sink *)context)->out;
+    struct ph__out *out = &((struct ph__file_sink *)context)->out;
 
     begin_line(out, "span", span->sandbox);
     add_number(out, "id", span->id);
@@ -165,7 +156,7 @@ static void take_span(void *context, const ph_trace_span *span) {
 }
 
 static void take_event(void *context, const ph_trace_event *event) {
-    struct ph__out *out = &((struct sink *)context)->out;
+    struct ph__out *out = &((struct ph__file_sink *)context)->out;
 
     begin_line(out, "event", event->sandbox);
     if (event->span)
@@ -180,7 +171,7 @@ static void take_event(void *context, const ph_trace_event *event) {
 }
 
 static void take_counter(void *context, const ph_trace_counter *counter) {
-    struct ph__out *out = &((struct sink *)context)->out;
+    struct ph__out *out = &((struct ph__file_sink *)context)->out;
 
     begin_line(out, "counter", counter->sandbox);
     if (counter->span)
@@ -193,38 +184,19 @@ static void take_counter(void *context, const ph_trace_counter *counter) {
     end_line(out);
 }
 
-static void flush(void *context) {
-    struct sink *sink = context;
-
-    fflush(sink->file);
-}
-
-static void close_sink(void *context) {
-    struct sink *sink = context;
-
-    ph__file_sink_close(sink->file, sink->close_file);
-    free(sink);
-}
-
 ph_status ph_jsonl_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {
-    ph_file_sink taken;
+    ph_status status;
+    struct ph__file_sink *opened =
+        ph__file_sink_new(options, sizeof *opened, "a JSON-lines sink", sink, &status, error);
 
-    ph_status status = ph__file_sink_take(options, sink, &taken, error);
-    if (status != PH_OK)
-        return status;
-    struct sink *opened = calloc(1, sizeof *opened);
     if (!opened)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for a JSON-lines sink");
-    opened->file = taken.file;
-    opened->close_file = taken.close_file;
-    opened->out = (struct ph__out){
-        .file = taken.file, .bytes = opened->out_bytes, .capacity = sizeof opened->out_bytes};
+        return status;
     *sink = (ph_sink){.size = sizeof *sink,
                       .context = opened,
                       .span = take_span,
                       .event = take_event,
                       .counter = take_counter,
-                      .flush = flush,
-                      .close = close_sink};
+                      .flush = ph__file_sink_flush,
+                      .close = ph__file_sink_end};
     return PH_OK;
 }

@@ -16,19 +16,14 @@
 #include "export/out.h"
 #include "export/stacks.h"
 
-#define OUT_BYTES 8192u
-
 struct sink {
-    FILE *file;
-    bool close_file;
+    struct ph__file_sink to;
     bool any; /* an element of the array under way has been written */
     struct ph__stacks *stacks;
-    struct ph__out out;
-    char out_bytes[OUT_BYTES];
 };
 
 static void begin_element(struct sink *sink) {
-    ph__out_text(&sink->out, sink->any ? ",\n" : "\n");
+    ph__out_text(&sink->to.out, sink->any ? ",\n" : "\n");
     sink->any = true;
 }
 
@@ -38,10 +33,10 @@ static void add_sample(void *context, const uint32_t *frames, size_t depth, uint
     (void)self_ns;
     begin_element(sink);
     for (size_t i = 0; i < depth; i++) {
-        ph__out_text(&sink->out, i > 0 ? "," : "[");
-        ph__out_u64(&sink->out, frames[i]);
+        ph__out_text(&sink->to.out, i > 0 ? "," : "[");
+        ph__out_u64(&sink->to.out, frames[i]);
     }
-    ph__out_text(&sink->out, "]");
+    ph__out_text(&sink->to.out, "]");
 }
 
 static void add_weight(void *context, const uint32_t *frames, size_t depth, uint64_t self_ns) {
@@ -50,11 +45,11 @@ static void add_weight(void *context, const uint32_t *frames, size_t depth, uint
     (void)frames;
     (void)depth;
     begin_element(sink);
-    ph__out_u64(&sink->out, self_ns);
+    ph__out_u64(&sink->to.out, self_ns);
 }
 
 static void add_profile(struct sink *sink, uint32_t at, uint64_t sandbox, uint64_t total_ns) {
-    struct ph__out *out = &sink->out;
+    struct ph__out *out = &sink->to.out;
 
     ph__out_text(out, "{\"type\":\"sampled\",\"name\":\"");
     if (sandbox)
@@ -72,7 +67,7 @@ static void add_profile(struct sink *sink, uint32_t at, uint64_t sandbox, uint64
 }
 
 static void add_file(struct sink *sink) {
-    struct ph__out *out = &sink->out;
+    struct ph__out *out = &sink->to.out;
     uint32_t at = 0;
     uint64_t sandbox, total_ns;
     bool more = false;
@@ -106,30 +101,22 @@ static void close_sink(void *context) {
 
     ph__stacks_finish(sink->stacks);
     add_file(sink);
-    ph__out_flush(&sink->out);
-    ph__file_sink_close(sink->file, sink->close_file);
     ph__stacks_free(sink->stacks);
-    free(sink);
+    ph__file_sink_end(sink);
 }
 
 ph_status ph_speedscope_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {
-    ph_file_sink taken;
+    ph_status status;
+    struct sink *opened =
+        ph__file_sink_new(options, sizeof *opened, "a sink of speedscope's profiles", sink, &status, error);
 
-    ph_status status = ph__file_sink_take(options, sink, &taken, error);
-    if (status != PH_OK)
+    if (!opened)
         return status;
-    struct sink *opened = calloc(1, sizeof *opened);
-    struct ph__stacks *stacks = ph__stacks_create();
-    if (!opened || !stacks) {
-        ph__stacks_free(stacks);
+    opened->stacks = ph__stacks_create();
+    if (!opened->stacks) {
         free(opened);
         return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of speedscope's profiles");
     }
-    opened->file = taken.file;
-    opened->close_file = taken.close_file;
-    opened->stacks = stacks;
-    opened->out = (struct ph__out){
-        .file = taken.file, .bytes = opened->out_bytes, .capacity = sizeof opened->out_bytes};
     *sink = (ph_sink){.size = sizeof *sink, .context = opened, .span = take_span, .close = close_sink};
     return PH_OK;
 }
