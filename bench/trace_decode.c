@@ -76,8 +76,8 @@ static void write_records(struct ph__batch_records *batch) {
 
 static uint64_t decode_once(void *context) {
     struct decode *decode = context;
-    struct ph__batch_begin begin = {.batch = {sizeof begin, PH__BATCH_BEGIN, __rdtsc()},
-                                    .span = PH__HOST_START};
+    struct ph__batch_begin begin = {
+        .batch = {sizeof begin, PH__BATCH_BEGIN, __rdtsc()}, .span = PH__HOST_START, .id = 1ull << 40};
     struct ph__batch_end end = {.batch = {sizeof end, PH__BATCH_END, 0}};
     uint64_t start = bench_now_ns();
 

@@ -14,7 +14,7 @@
 
 /* Counts up with each change of anything in src/abi. The image's note carries the number that its guest
  * library was built with (table.h), and the host refuses another. */
-#define PH__ABI_VERSION 3
+#define PH__ABI_VERSION 4
 
 /* Nanoseconds now = anchor + ((rdtsc - tsc) * mult >> 32). The host renews the anchors at an entry
  * when they are older than about 100 ms, so the product needs 128 bits only in a guest that runs for long. */
@@ -24,6 +24,8 @@ struct ph__clock {
     uint64_t monotonic_ns;
     uint64_t mult;
 };
+
+#define PH__TRACEPARENT_SIZE 56u
 
 struct ph__control {
     uint32_t abi_version;
@@ -48,6 +50,8 @@ struct ph__control {
     struct ph__control_trace trace;
     uint64_t files_size; /* bytes of the file window (files.h) */
     uint64_t file_count; /* 0: there is none */
+    /* W3C Trace Context of the call under way, with its NUL; "" for none. Written while no vCPU runs. */
+    char traceparent[PH__TRACEPARENT_SIZE];
 };
 
 #define PH__CONTROL_ALLOW_WX 1u /* mappings may be writable and executable at once */

@@ -12,6 +12,7 @@
 #include "export/file_sink.h"
 #include "export/out.h"
 #include "export/span_kind.h"
+#include "trace/ids.h"
 
 static void add_string(struct ph__out *out, const char *text) {
     ph__json_text(out, text, strlen(text));
@@ -34,6 +35,25 @@ static void add_text(struct ph__out *out, const char *key, const char *text) {
 static void add_number(struct ph__out *out, const char *key, uint64_t number) {
     add_key(out, key);
     ph__out_u64(out, number);
+}
+
+/* The (size) bytes at (id) in hexadecimal, unless all are 0. */
+static void add_id(struct ph__out *out, const char *key, const uint8_t *id, size_t size) {
+    static const char digits[] = "0123456789abcdef";
+
+    if (!ph__id_is_set(id, size))
+        return;
+    add_key(out, key);
+    ph__out_add(out, "\"", 1);
+    for (size_t i = 0; i < size; i++)
+        ph__out_add(out, (const char[]){digits[id[i] >> 4], digits[id[i] & 15]}, 2);
+    ph__out_add(out, "\"", 1);
+}
+
+/* Those of a root: its spans lead to it. */
+static void add_trace(struct ph__out *out, const ph_trace_span *span) {
+    add_id(out, "trace_id", span->trace_id, sizeof span->trace_id);
+    add_id(out, "remote_parent", span->remote_parent, sizeof span->remote_parent);
 }
 
 static void add_source(struct ph__out *out, const ph_source *source) {
@@ -139,6 +159,8 @@ static void take_span(void *context, const ph_trace_span *span) {
     add_number(out, "id", span->id);
     if (span->parent)
         add_number(out, "parent", span->parent);
+    else
+        add_trace(out, span);
     add_text(out, "kind", ph__span_kind_name(span->kind));
     add_text(out, "level", ph__level_name(span->level));
     add_text(out, "name", span->name);

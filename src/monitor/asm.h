@@ -11,7 +11,7 @@
 #define ASM_STACK_TOP 0x7e0000068000
 
 #define ASM_MONITOR_MAGIC 0x6e6f6d70
-#define ASM_ABI_VERSION 3
+#define ASM_ABI_VERSION 4
 
 /* struct ph__regs */
 #define ASM_RAX 0

@@ -131,6 +131,7 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
         status = ph__window_open(&sandbox->window, timeout_ns, sandbox->processor_max != 0, &sandbox->error);
     if (status == PH_OK) {
         ph__stream_begin(sandbox->stream, PH__HOST_CALL, function, args);
+        ph__context_tell(sandbox);
         status = call(sandbox, function, args, count, result);
         uint32_t marks = ph__window_close(&sandbox->window);
         if (marks && has_answered(status))

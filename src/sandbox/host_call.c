@@ -17,6 +17,7 @@ struct allocation {
 };
 
 struct ph_host_call {
+    const ph_sandbox *sandbox;
     int32_t code;
     char message[PH_ERROR_MESSAGE_MAX];
     struct allocation *allocations;
@@ -48,6 +49,14 @@ ph_status ph_host_fail(ph_host_call *call, int32_t code, const char *format, ...
     vsnprintf(call->message, sizeof call->message, format, arguments);
     va_end(arguments);
     return PH_E_HOST_FUNCTION;
+}
+
+bool ph_host_traceparent(const ph_host_call *call, char traceparent[PH_TRACEPARENT_SIZE]) {
+    return ph__context_write(call->sandbox, traceparent);
+}
+
+const char *ph_host_tracestate(const ph_host_call *call) {
+    return call->sandbox->caller->tracestate;
 }
 
 static enum ph__frame_status answer(ph_sandbox *sandbox, const struct ph__frame *head, const ph_value *values,
@@ -93,6 +102,7 @@ static ph_status run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) 
     ph_host_call call;
     ph_value result = {.type = import->signature.result};
 
+    call.sandbox = sandbox;
     call.code = PH__CODE_HOST;
     call.message[0] = 0;
     call.allocations = NULL;

@@ -310,6 +310,8 @@ void ph_pool_give(ph_pool *pool, ph_sandbox *sandbox) {
     pthread_mutex_unlock(&pool->lock);
     if (!member)
         return;
+    /* The restore is the pool's own doing, and in nobody's trace. */
+    ph__context_forget(sandbox);
     ph_status status = ph_sandbox_restore(sandbox, pool->snapshot);
     bool restored = status == PH_OK;
     /* No part of a snapshot: the next taker would find it, and room for it would run out. */

@@ -194,6 +194,8 @@ static ph_status create(ph_image *image, const ph_config *config, ph_snapshot *s
         take_defaults(&sandbox->config, snapshot);
     if (status == PH_OK)
         status = ph__trace_open(sandbox, error);
+    if (status == PH_OK)
+        status = ph__context_open(sandbox, error);
     if (status == PH_OK) {
         ph__stream_begin(sandbox->stream, PH__HOST_CREATE, NULL, NULL);
         status = make_vm(sandbox, snapshot, error);
@@ -247,6 +249,7 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
         ph__stream_end(sandbox->stream, PH_OK, NULL);
     ph__restore_close(sandbox);
     ph__stream_close(sandbox->stream, forked);
+    ph__context_close(sandbox);
     free_strings(sandbox->config.argv);
     free_strings(sandbox->config.envp);
     free(sandbox->host_functions);

@@ -67,6 +67,11 @@ struct ph_sandbox {
 
     struct ph__stream *stream; /* NULL: not traced */
 
+    /* context.c. Who calls: as the configuration says, and as ph_sandbox_set_traceparent has said since. */
+    struct ph__caller config_caller, own_caller;
+    const struct ph__caller *caller; /* one of them */
+    bool context_told;               /* the control page has a traceparent */
+
     struct ph__kept_output kept[2]; /* standard output, standard error */
     size_t input_taken;             /* bytes of the config's input_bytes that the guest has read */
 
@@ -88,7 +93,7 @@ struct ph_sandbox {
  * PH_E_STATE (the state is not (wanted)); every success needs a release. */
 ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *what);
 void ph__sandbox_release(ph_sandbox *sandbox);
-/* The same for a restore: any state that is not broken will do, and is told in (*state). */
+/* The same for a restore, and what else any state will do for that is not broken; it is told in (*state). */
 ph_status ph__sandbox_acquire_restore(ph_sandbox *sandbox, ph_state *state);
 
 /* The calling thread runs or restores the guest now. */
@@ -151,6 +156,17 @@ ph_status ph__trace_open(ph_sandbox *sandbox, ph_error *error);
 ph_status ph__trace_attach(ph_sandbox *sandbox, ph_error *error);
 /* Serves TRACE_BATCH. */
 ph_status ph__trace_batch_serve(ph_sandbox *sandbox);
+
+/* context.c: takes the configuration's context, whose texts the configuration then has no more. PH_E_MEMORY.
+ */
+ph_status ph__context_open(ph_sandbox *sandbox, ph_error *error);
+void ph__context_close(ph_sandbox *sandbox);
+/* Back to the configuration's, unless the sandbox is busy. */
+void ph__context_forget(ph_sandbox *sandbox);
+/* Puts the traceparent of what was begun into the control page. Before the guest is entered for it. */
+void ph__context_tell(ph_sandbox *sandbox);
+/* The traceparent of the innermost span that was begun, or else the caller's. False, and "", without. */
+bool ph__context_write(const ph_sandbox *sandbox, char text[PH_TRACEPARENT_SIZE]);
 
 /* zero.c: serves a ZERO doorbell. */
 ph_status ph__zero_serve(ph_sandbox *sandbox, uint64_t gva, uint64_t size);

@@ -216,6 +216,7 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     ph__stream_begin(sandbox->stream, span, NULL, NULL);
     ph__limits_begin(sandbox);
     status = prepare(sandbox);
+    ph__context_tell(sandbox);
     if (status == PH_OK)
         status = ph__sandbox_enter(sandbox, until);
     else if (status != PH_E_TOO_LARGE) /* the caller's arguments: nothing has happened yet */

@@ -10,6 +10,8 @@
 
 #include <pinhole/trace.h>
 
+#include "trace/ids.h"
+
 enum ph__batch_kind {
     PH__BATCH_BEGIN = 1,   /* struct ph__batch_begin: a span of the host begins */
     PH__BATCH_END = 2,     /* struct ph__batch_end: the innermost open span of the host ends */
@@ -41,9 +43,18 @@ enum ph__host_span {
 struct ph__batch_begin {
     struct ph__batch batch;
     uint32_t span;               /* enum ph__host_span */
-    uint32_t arguments;          /* 1: (values) are there */
+    uint16_t arguments;          /* 1: they are there */
+    uint16_t root_words;         /* of (words): first a struct ph__batch_root. 0: this is no root */
     const ph_function *function; /* NULL, or one of the image's */
-    uint64_t values[];           /* as a log's (abi/trace.h): a word of types, then the values */
+    uint64_t id;
+    uint64_t words[]; /* arguments as a log's (abi/trace.h): a word of types, then the values */
+};
+
+/* What a root says of its trace. */
+struct ph__batch_root {
+    uint8_t trace_id[PH__TRACE_ID_SIZE];
+    uint8_t remote_parent[PH__SPAN_ID_SIZE]; /* all 0: there is none */
+    char trace_state[];                      /* with a NUL; not there when (root_words) ends before it */
 };
 
 struct ph__batch_end {

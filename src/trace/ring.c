@@ -145,9 +145,27 @@ PH__COLD static bool flight_take(struct ph__stream *stream, uint64_t head) {
     return true;
 }
 
+/* What was written though nothing was asked for. It makes no gap: nothing of the trace is missing. */
+PH__HOT static void discard(struct ph__stream *stream, uint64_t head) {
+    uint64_t size = head - (is_flight(stream) ? stream->flight_start : stream->tail);
+
+    if (size == 0)
+        return;
+    /* Of what makes no sense, it is not known how much it is. */
+    if (size <= stream->view.size)
+        ph__trace_count(&stream->produced.lost_bytes, size);
+    stream->flight_start = head & ~7ull;
+    if (!is_flight(stream))
+        tail_set(stream, head & ~7ull);
+}
+
 PH__HOT bool ph__ring_take(struct ph__stream *stream, bool bad_end) {
     uint64_t untrusted_head = untrusted(&stream->view.ring->head);
 
+    if (stream->quiet) {
+        discard(stream, untrusted_head);
+        return true;
+    }
     if (is_flight(stream))
         return !bad_end || flight_take(stream, untrusted_head);
     uint64_t size = untrusted_head - stream->tail;
@@ -186,7 +204,7 @@ PH__COLD void ph__ring_give_up(struct ph__stream *stream, enum ph__loss cause) {
 }
 
 PH__HOT void ph__ring_dropped_report(struct ph__stream *stream) {
-    if (stream->policy != PH_TRACE_DROP)
+    if (stream->policy != PH_TRACE_DROP || stream->quiet)
         return;
     uint64_t untrusted_dropped = untrusted(&stream->view.ring->dropped);
     if (untrusted_dropped == stream->ring_dropped)

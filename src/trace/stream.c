@@ -115,14 +115,16 @@ ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__s
     if (tracer->owner != ph__process_id())
         return ph__error_set(error, PH_E_FORKED, "the tracer was made before fork()");
     struct ph__stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for the sandbox's trace");
+    uint64_t *words = calloc(options->site_count + 1, sizeof *words);
     uint64_t least = 2 * config->trace_ring + 4 * PH__QUEUE_KEPT;
     uint64_t size = tracer->queue_size > least ? tracer->queue_size : least;
-    if (!ph__queue_init(&stream->queue, round_up_to_power(size))) {
+    if (!stream || !words || !ph__queue_init(&stream->queue, round_up_to_power(size))) {
         free(stream);
-        return ph__error_set(error, PH_E_MEMORY, "no memory for the queue of the sandbox's trace");
+        free(words);
+        return ph__error_set(error, PH_E_MEMORY, "no memory for the sandbox's trace");
     }
+    stream->wanted.sites = words;
+    stream->sampling = tracer->sampling;
     stream->tracer = tracer;
     stream->synchronous = tracer->synchronous;
     stream->policy = config->trace_policy;
@@ -175,27 +177,6 @@ void ph__stream_attach(struct ph__stream *stream, const struct ph__ring_view *vi
     ph__lock_give(&stream->lock);
     pthread_mutex_unlock(&stream->tracer->lock);
     atomic_store(&stream->known, true);
-}
-
-void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filter) {
-    const struct ph__ring_view *view = &stream->view;
-    const ph_level highest = ph__filter_highest(filter);
-    const bool wanted = highest >= PH_LEVEL_INFO;
-
-    atomic_store_explicit(&stream->arguments, highest >= PH_LEVEL_DEBUG, memory_order_relaxed);
-    if (!stream->attached)
-        return;
-    __atomic_store_n(&view->control->calls,
-                     wanted ? PH__RECORD_WORD(PH__RECORD_CALL_BEGIN, 0, PH__RECORD_WORDS_MIN) : 0,
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&view->control->system_calls,
-                     wanted ? PH__RECORD_WORD(PH__RECORD_SYSTEM_CALL_BEGIN, 0, PH__RECORD_WORDS_MIN) : 0,
-                     __ATOMIC_RELAXED);
-    for (size_t i = 0; view->words && i < stream->options.site_count; i++) {
-        const struct ph__site *site = &stream->options.sites[i];
-        __atomic_store_n(&view->words[site->word], ph__site_word(site, (uint32_t)i, filter),
-                         __ATOMIC_RELAXED);
-    }
 }
 
 void ph__stream_detach(struct ph__stream *stream) {
@@ -257,6 +238,7 @@ void ph__stream_close(struct ph__stream *stream, bool forked) {
             ph__tracer_free(tracer);
     }
     ph__queue_free(&stream->queue);
+    free(stream->wanted.sites);
     free(stream);
 }
 
@@ -338,16 +320,22 @@ PH__HOT static void begin_push(struct ph__stream *stream, enum ph__host_span spa
                                uint64_t tsc) {
     ph__lock_take(&stream->lock);
     call_reset(stream, span);
-    uint64_t size = sizeof(struct ph__batch_begin) + used * 8;
+    const bool is_root = stream->open + stream->left_out == 0;
+    const uint32_t root_words = is_root ? ph__stream_root_words(stream) : 0;
+    uint64_t size = sizeof(struct ph__batch_begin) + (root_words + used) * 8;
     ph__ring_losses_tell(stream, PH__QUEUE_KEPT);
     struct ph__batch_begin *begin = stream->left_out ? NULL : begin_reserve(stream, size);
     if (begin) {
         begin->batch = (struct ph__batch){.size = (uint32_t)size, .kind = PH__BATCH_BEGIN, .tsc = tsc};
         begin->span = span;
         begin->arguments = used != 0;
+        begin->root_words = (uint16_t)root_words;
         begin->function = function;
+        begin->id = stream->span;
+        if (is_root)
+            ph__stream_root_write(stream, (struct ph__batch_root *)begin->words);
         if (used)
-            memcpy(begin->values, words, used * 8);
+            memcpy(begin->words + root_words, words, used * 8);
         ph__queue_push(&stream->queue, &begin->batch);
         stream->open++;
     } else {
@@ -371,6 +359,8 @@ PH__HOT void ph__stream_begin(struct ph__stream *stream, enum ph__host_span span
     if (!stream)
         return;
     uint64_t tsc = __rdtsc();
+    if (!ph__stream_context_begin(stream, span))
+        return;
     if (args && function && atomic_load_explicit(&stream->arguments, memory_order_relaxed))
         begin_with_arguments(stream, span, function, args, tsc);
     else
@@ -378,7 +368,7 @@ PH__HOT void ph__stream_begin(struct ph__stream *stream, enum ph__host_span span
 }
 
 PH__HOT void ph__stream_end(struct ph__stream *stream, ph_status status, const ph_error *error) {
-    if (!stream)
+    if (!stream || !ph__stream_context_end(stream))
         return;
     const char *message = status != PH_OK && error ? error->message : "";
     size_t length = message[0] ? strlen(message) : 0;
@@ -449,7 +439,7 @@ uint64_t ph__stream_number(const struct ph__stream *stream) {
 
 void ph__stream_call_counts(const struct ph__stream *stream, uint64_t *records, uint64_t *dropped) {
     *records = *dropped = 0;
-    if (!stream)
+    if (!stream || stream->call_unrecorded)
         return;
     ph__tracer_settle(stream->tracer);
     pthread_mutex_lock(&stream->tracer->lock);

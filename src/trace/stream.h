@@ -13,6 +13,7 @@
 #define PH_TRACE_STREAM_H
 
 #include "trace/batch.h"
+#include "trace/context.h"
 #include "trace/sites.h"
 
 struct ph__stream;
@@ -63,7 +64,15 @@ uint64_t ph__stream_position(struct ph__stream *stream);
 /* Hands over what is left and frees it. (forked): in a child of the process that made it. */
 void ph__stream_close(struct ph__stream *stream, bool forked);
 
-/* A span of the host begins: (function) and its (args), as ph__host_span says, or NULL. */
+/* Roots from here on belong to the trace of (caller), which is there until this is called again. */
+void ph__stream_caller_set(struct ph__stream *stream, const struct ph__caller *caller);
+
+/* The traceparent of the span that was begun last. False without a stream. */
+bool ph__stream_traceparent(const struct ph__stream *stream, char text[PH_TRACEPARENT_SIZE]);
+
+/* A span of the host begins: (function) and its (args), as ph__host_span says, or NULL. A root also decides
+ * whether it is recorded, with all that is inside it. When it is not, nothing reaches the queue, the guest's
+ * words are all off, and what it writes all the same is given up. */
 void ph__stream_begin(struct ph__stream *stream, enum ph__host_span span, const ph_function *function,
                       const ph_value *args);
 

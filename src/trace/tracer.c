@@ -240,6 +240,20 @@ static int worker_start(ph_tracer *tracer) {
 
 /* ---- public -------------------------------------------------------------------------------------------- */
 
+static ph_status take_sampler(const ph_tracer_config *config, struct ph__sampling *sampling,
+                              ph_error *error) {
+    const bool has_ratio = config->sampler == PH_SAMPLER_RATIO || config->sampler == PH_SAMPLER_PARENT_RATIO;
+
+    if ((unsigned)config->sampler > PH_SAMPLER_RATIO)
+        return ph__error_set(error, PH_E_ARGUMENT, "there is no sampler number %d", (int)config->sampler);
+    /* NaN is not in it either. */
+    if (has_ratio && !(config->sampler_ratio >= 0 && config->sampler_ratio <= 1))
+        return ph__error_set(error, PH_E_ARGUMENT, "a sampler's ratio is from 0 to 1");
+    sampling->sampler = config->sampler;
+    sampling->threshold = has_ratio ? ph__ratio_threshold(config->sampler_ratio) : 0;
+    return PH_OK;
+}
+
 static ph_status take_config(const ph_tracer_config *config, ph_tracer *tracer, ph_error *error) {
     ph_tracer_config taken = PH_TRACER_CONFIG_INIT;
 
@@ -259,6 +273,9 @@ static ph_status take_config(const ph_tracer_config *config, ph_tracer *tracer, 
     tracer->poll_ms = taken.poll_ms ? taken.poll_ms : POLL_DEFAULT_MS;
     tracer->diagnostics = taken.diagnostics;
     tracer->diagnostics_context = taken.diagnostics_context;
+    ph_status status = take_sampler(&taken, &tracer->sampling, error);
+    if (status != PH_OK)
+        return status;
     return ph__filter_parse(taken.filter ? taken.filter : "info", &tracer->filter, error);
 }
 
@@ -278,7 +295,7 @@ ph_status ph_tracer_create(const ph_tracer_config *config, ph_tracer **result, p
     if (!result)
         return ph__error_set(error, PH_E_ARGUMENT, "a place for the tracer is needed");
     *result = NULL;
-    ph_status status = ph__process_init(error);
+    ph_status status = ph__span_ids_init(error);
     if (status != PH_OK)
         return status;
     ph_tracer *tracer = calloc(1, sizeof *tracer);

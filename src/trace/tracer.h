@@ -33,6 +33,12 @@ struct ph__lost {
 };
 #define PH__LOSSES (PH__LOSS_RING + 1)
 
+/* What the filter wants in the guest's words, also while they are off. */
+struct ph__words {
+    uint64_t calls, system_calls;
+    uint64_t *sites; /* by number */
+};
+
 struct ph__stream {
     ph_tracer *tracer;
     struct ph__stream *next, *previous; /* the tracer's list; under its lock */
@@ -41,6 +47,17 @@ struct ph__stream {
     uint64_t number;
     uint64_t call_bytes_max, sandbox_bytes_max;
 
+    /* Of the sandbox's thread alone: what it has begun (stream_context.c). */
+    const struct ph__caller *caller; /* NULL: nobody */
+    struct ph__sampling sampling;    /* the tracer's */
+    struct ph__ids ids;
+    struct ph__trace_ids trace_ids;
+    uint8_t trace_id[PH__TRACE_ID_SIZE]; /* of the last root */
+    bool recorded;                       /* and whether it is recorded */
+    uint64_t span;                       /* the span that was begun last */
+    uint32_t unrecorded;                 /* open spans of a root that is not recorded */
+    bool call_unrecorded;                /* the last call, start or run was not */
+
     /* Under (lock): */
     struct ph__lock lock;
     bool synchronous; /* the tracer's and the configuration's, near at hand */
@@ -48,6 +65,8 @@ struct ph__stream {
     uint64_t last_tsc; /* of the last batch of records */
     bool attached;
     struct ph__ring_view view;
+    struct ph__words wanted;
+    bool quiet;            /* the last root is not recorded: the words are off, and the ring is given up */
     uint64_t tail;         /* the truth behind view.control->tail */
     uint64_t flight_start; /* policy `flight`: where the call's records begin */
     uint64_t call_bytes, sandbox_bytes;
@@ -83,6 +102,7 @@ struct ph_tracer {
     uint64_t queue_size;
     uint32_t poll_ms;
     bool synchronous;
+    struct ph__sampling sampling;
 
     /* Held while sinks are called, for as long as these like. */
     pthread_mutex_t lock;
@@ -127,14 +147,22 @@ void ph__tracer_wake(ph_tracer *tracer);
 /* Frees (tracer), which has neither worker nor streams. */
 void ph__tracer_free(ph_tracer *tracer);
 
-/* stream.c. Puts (filter) into the guest's words, with both locks held. */
+/* stream_context.c. */
+
+/* Puts (filter) into the guest's words, with both locks held. */
 void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filter);
+/* On the sandbox's thread, without a lock. A span begins, or ends: whether it is recorded. */
+bool ph__stream_context_begin(struct ph__stream *stream, enum ph__host_span span);
+bool ph__stream_context_end(struct ph__stream *stream);
+/* Words that a root's begin takes for its trace, and these written to (root). */
+uint32_t ph__stream_root_words(const struct ph__stream *stream);
+void ph__stream_root_write(const struct ph__stream *stream, struct ph__batch_root *root);
 
 /* Adds each count of (more) to (stats). */
 void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more);
 
-/* ring.c. With the stream's lock held. Copies what is new in the ring to the queue. False when the queue
- * has no room for it, and then it is still to be taken. */
+/* ring.c. With the stream's lock held. Copies what is new in the ring to the queue, or gives it up while the
+ * stream is quiet. False when the queue has no room for it, and then it is still to be taken. */
 bool ph__ring_take(struct ph__stream *stream, bool bad_end);
 /* Says in the queue what has been lost until now, where that leaves (kept) bytes free. False when it has no
  * room for all of it: it is told later. */

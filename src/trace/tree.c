@@ -65,7 +65,8 @@ static void arguments_add(struct ph__tree *tree, struct ph__open *open, const st
                           size_t words) {
     uint32_t count;
 
-    if (!ph__record_log_values(begin->values, (uint32_t)words, tree->fields, &count, tree->text))
+    if (!ph__record_log_values(begin->words + begin->root_words, (uint32_t)words, tree->fields, &count,
+                               tree->text))
         return;
     ph__tree_arguments_name(tree, count);
     ph__tree_fields_add(tree, &open->fields, tree->fields, count);
@@ -104,6 +105,7 @@ void ph__tree_call_counts(const struct ph__tree *tree, uint64_t *records, uint64
 
 static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begin) {
     struct ph__open span = {
+        .id = begin->id,
         .name = {.value = begin->span, .naming = PH__NAME_HOST},
         .kind = span_kind(begin->span),
         .level = PH_LEVEL_INFO,
@@ -128,6 +130,8 @@ static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begi
     }
     if (tree->depth == 0)
         renew_anchor(tree);
+    if (begin->root_words)
+        ph__tree_trace_begin(tree, begin);
     bool wanted = ph__tree_name_wanted(tree, &span.name, PH_LEVEL_INFO);
     struct ph__open *open = ph__tree_span_open(tree, &span, wanted, true);
     if (!open) {
@@ -140,7 +144,8 @@ static void take_begin(struct ph__tree *tree, const struct ph__batch_begin *begi
         clock_warn(tree);
     }
     if (begin->arguments && open->id && ph__tree_name_wanted(tree, &span.name, PH_LEVEL_DEBUG)) {
-        arguments_add(tree, open, begin, (begin->batch.size - sizeof *begin) / sizeof(uint64_t));
+        arguments_add(tree, open, begin,
+                      (begin->batch.size - sizeof *begin) / sizeof(uint64_t) - begin->root_words);
     }
 }
 

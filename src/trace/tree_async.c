@@ -61,7 +61,7 @@ struct ph__open *ph__tree_async_open(struct ph__tree *tree, uint32_t number, uin
     *async = (struct ph__async){
         .span =
             {
-                .id = ph__tree_id_next(tree),
+                .id = ph__id_next(&tree->ids),
                 .parent = ph__tree_innermost(tree),
                 .start = ph__tree_now_ns(tree),
                 .site = site,
@@ -70,6 +70,7 @@ struct ph__open *ph__tree_async_open(struct ph__tree *tree, uint32_t number, uin
                 .kind = PH_SPAN_ASYNC,
                 .level = (ph_level)site->level,
             },
+        .trace = ph__trace_copy(ph__tree_trace(tree)),
         .id = id,
         .hash = hash,
         .next = *head,
@@ -98,7 +99,8 @@ void ph__tree_async_close(struct ph__tree *tree, uint32_t index, const struct ph
 
     /* Its start may be by the anchor of an earlier call: ph__tree_span_emit sees to it that the end is not
      * before it. */
-    ph__tree_span_emit(tree, &async->span, async->span.start, ph__tree_now_ns(tree), ending);
+    ph__tree_span_emit(tree, &async->span, &async->trace, async->span.start, ph__tree_now_ns(tree), ending);
+    ph__trace_free(&async->trace);
     ph__tree_fields_free(tree, &async->span.fields);
     while (*link != index)
         link = &tree->async[*link].next;

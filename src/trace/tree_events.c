@@ -2,6 +2,8 @@
 /*
  * What the tree hands out besides spans: events, counters, and the word of what was lost.
  */
+#include <string.h>
+
 #include "trace/tree_parts.h"
 
 /* The most that a guest's count of losses may grow at once: what is more is no count. */
@@ -21,6 +23,8 @@ void ph__tree_event_emit(struct ph__tree *tree, const struct ph__site *site, con
         .field_count = count,
     };
 
+    if (tree->has_trace)
+        memcpy(event.trace_id, tree->trace.id, sizeof event.trace_id);
     if (site)
         event.source = (ph_source){site->file, site->function, site->line};
     ph__trace_count(&tree->options.stats->events, 1);

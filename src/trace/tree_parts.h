@@ -2,12 +2,13 @@
 /*
  * What the files of the tree share. tree.c takes batches, tree_records.c a guest's records; tree_spans.c
  * keeps the open spans, tree_async.c those that do not nest; tree_fields.c keeps fields until their span
- * ends; tree_names.c says what everything is called, and whether it is wanted; tree_events.c hands out all
- * but spans.
+ * ends; tree_names.c says what everything is called, and whether it is wanted; tree_trace.c keeps the trace
+ * that they all belong to; tree_events.c hands out all but spans.
  */
 #ifndef PH_TRACE_TREE_PARTS_H
 #define PH_TRACE_TREE_PARTS_H
 
+#include "trace/context.h"
 #include "trace/format.h"
 #include "trace/record.h"
 #include "trace/tree.h"
@@ -84,9 +85,17 @@ struct ph__ending {
     const char *message;
 };
 
+/* The trace that spans belong to. */
+struct ph__trace {
+    uint8_t id[PH__TRACE_ID_SIZE];
+    uint8_t remote_parent[PH__SPAN_ID_SIZE]; /* all 0 for none */
+    const char *state;                       /* the caller's tracestate, NULL for none */
+};
+
 struct ph__async {
     struct ph__open span;
-    uint64_t id; /* the guest's */
+    struct ph__trace trace; /* its own copy: the span may outlive the root that it was begun under */
+    uint64_t id;            /* the guest's */
     uint32_t hash;
     uint32_t next; /* in its chain, or among the free ones */
 };
@@ -111,7 +120,12 @@ struct ph__tree {
     uint64_t now;   /* TSC of the host: of the last batch or record that was taken */
     uint64_t limit; /* no record of this batch is later */
     struct ph__trace_anchor anchor;
-    uint64_t next_id, ids_end;
+    struct ph__ids ids;
+
+    struct ph__trace trace; /* of the open root */
+    bool has_trace;
+    char trace_state[PH__TRACESTATE_MAX + 1];
+    struct ph__trace_ids trace_ids; /* for roots that the host has not begun */
 
     uint64_t call_seen;      /* records of this call */
     uint64_t call_records;   /* what stats->records was at its beginning */
@@ -191,8 +205,6 @@ void ph__tree_arguments_name(struct ph__tree *tree, uint32_t count);
 
 /* ---- tree_spans.c ------------------------------------------------------------------------------------- */
 
-uint64_t ph__tree_id_next(struct ph__tree *tree);
-
 /* Nanoseconds since 1970 now. */
 uint64_t ph__tree_now_ns(const struct ph__tree *tree);
 
@@ -200,7 +212,8 @@ uint64_t ph__tree_now_ns(const struct ph__tree *tree);
 uint64_t ph__tree_innermost(const struct ph__tree *tree);
 
 /* Opens (span) as the innermost one, with its parent and start filled in, and an id if it is (wanted). (host)
- * says whose it is. NULL when that would be too deep, or there is no memory. */
+ * says whose it is; one of the host's has its id already. NULL when that would be too deep, or there is no
+ * memory. */
 struct ph__open *ph__tree_span_open(struct ph__tree *tree, const struct ph__open *span, bool wanted,
                                     bool host);
 
@@ -219,9 +232,22 @@ void ph__tree_call_enter(struct ph__tree *tree, uint64_t function, uint64_t call
 /* The index of the guest's open span that begun at (position), or PH__NO_SPAN. */
 uint32_t ph__tree_span_find(const struct ph__tree *tree, uint64_t position);
 
-/* Hands out (span), which is wanted and lasted from (start_ns) to (end_ns). */
-void ph__tree_span_emit(struct ph__tree *tree, const struct ph__open *span, uint64_t start_ns,
-                        uint64_t end_ns, const struct ph__ending *ending);
+/* Hands out (span) of (trace), which is wanted and lasted from (start_ns) to (end_ns). */
+void ph__tree_span_emit(struct ph__tree *tree, const struct ph__open *span, const struct ph__trace *trace,
+                        uint64_t start_ns, uint64_t end_ns, const struct ph__ending *ending);
+
+/* ---- tree_trace.c ------------------------------------------------------------------------------------- */
+
+/* The root (begin) brings its trace. */
+void ph__tree_trace_begin(struct ph__tree *tree, const struct ph__batch_begin *begin);
+
+/* The trace of what is begun now: where the host has begun no root, because its queue was full, one of its
+ * own. */
+const struct ph__trace *ph__tree_trace(struct ph__tree *tree);
+
+/* A copy of (trace), to be given back with ph__trace_free. */
+struct ph__trace ph__trace_copy(const struct ph__trace *trace);
+void ph__trace_free(struct ph__trace *trace);
 
 /* ---- tree_async.c ------------------------------------------------------------------------------------- */
 

@@ -9,24 +9,11 @@
 
 #include "trace/tree_parts.h"
 
-/* Ids are taken from the process in runs, so that trees do not share a cache line for each span. */
-#define IDS_AT_ONCE 64u
-
 #define SPANS_MAX (PH__TREE_DEPTH_MAX + PH__TREE_HOST_SPARE)
 
 /* How far the caller of a function is looked for. What is between the two was left although its stack pointer
  * is not below, or is inlined: few. */
 #define CALLERS_PROBED 32u
-
-uint64_t ph__tree_id_next(struct ph__tree *tree) {
-    static uint64_t next_id = 1;
-
-    if (tree->next_id == tree->ids_end) {
-        tree->next_id = __atomic_fetch_add(&next_id, IDS_AT_ONCE, __ATOMIC_RELAXED);
-        tree->ids_end = tree->next_id + IDS_AT_ONCE;
-    }
-    return tree->next_id++;
-}
 
 uint64_t ph__tree_now_ns(const struct ph__tree *tree) {
     return ph__trace_anchor_ns(&tree->anchor, tree->now);
@@ -63,7 +50,10 @@ struct ph__open *ph__tree_span_open(struct ph__tree *tree, const struct ph__open
     const struct ph__open *below = top > tree->spans ? top - 1 : NULL;
     *top = *span;
     top->parent = parent;
-    top->id = wanted ? ph__tree_id_next(tree) : 0;
+    if (!wanted)
+        top->id = 0;
+    else if (!host)
+        top->id = ph__id_next(&tree->ids);
     top->start = tree->now;
     top->judged = PH__NO_SPAN;
     if (host) {
@@ -80,8 +70,8 @@ struct ph__open *ph__tree_span_open(struct ph__tree *tree, const struct ph__open
     return top;
 }
 
-void ph__tree_span_emit(struct ph__tree *tree, const struct ph__open *span, uint64_t start_ns,
-                        uint64_t end_ns, const struct ph__ending *ending) {
+void ph__tree_span_emit(struct ph__tree *tree, const struct ph__open *span, const struct ph__trace *trace,
+                        uint64_t start_ns, uint64_t end_ns, const struct ph__ending *ending) {
     const struct ph__site *site = span->site;
     ph_trace_span out = {
         .size = sizeof out,
@@ -96,7 +86,13 @@ void ph__tree_span_emit(struct ph__tree *tree, const struct ph__open *span, uint
         .unfinished = ending->unfinished,
         .status = ending->status,
         .message = ending->message,
+        .trace_state = trace->state,
+        .dropped_fields = span->fields.dropped,
     };
+
+    memcpy(out.trace_id, trace->id, sizeof out.trace_id);
+    if (span->parent == 0)
+        memcpy(out.remote_parent, trace->remote_parent, sizeof out.remote_parent);
 
     if (site)
         out.source = (ph_source){site->file, site->function, site->line};
@@ -113,8 +109,8 @@ static void close_top(struct ph__tree *tree, const struct ph__ending *ending) {
     struct ph__open *top = &tree->spans[tree->depth - 1];
 
     if (top->id)
-        ph__tree_span_emit(tree, top, ph__trace_anchor_ns(&tree->anchor, top->start), ph__tree_now_ns(tree),
-                           ending);
+        ph__tree_span_emit(tree, top, ph__tree_trace(tree), ph__trace_anchor_ns(&tree->anchor, top->start),
+                           ph__tree_now_ns(tree), ending);
     ph__tree_fields_free(tree, &top->fields);
     /* What was begun above a span of the guest, and left out, is gone with it. */
     tree->too_deep = 0;
@@ -123,6 +119,8 @@ static void close_top(struct ph__tree *tree, const struct ph__ending *ending) {
         tree->too_deep = top->outer_too_deep;
     }
     tree->depth--;
+    if (tree->depth == 0)
+        tree->has_trace = false;
 }
 
 void ph__tree_spans_close(struct ph__tree *tree, uint32_t depth, const struct ph__ending *ending) {

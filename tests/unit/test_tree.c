@@ -197,8 +197,9 @@ static void arguments_of_the_host_are_fields(void **state) {
     *begin = (struct ph__batch_begin){.batch = {sizeof memory, PH__BATCH_BEGIN, test->now},
                                       .span = PH__HOST_CALL,
                                       .arguments = 1,
-                                      .function = &tree_exports[0]};
-    memcpy(begin->values, values, sizeof values);
+                                      .function = &tree_exports[0],
+                                      .id = 1ull << 40};
+    memcpy(begin->words, values, sizeof values);
     tree_filter(test, "debug");
     ph__tree_take(test->tree, &begin->batch, &test->filter, test->version);
     host_end(test, PH_OK, "");

@@ -19,7 +19,7 @@ __asm__(
     ".balign 4\n"
     ".long 8, 36, 1\n"
     ".asciz \"pinhole\"\n"
-    ".long 3\n" /* PH__ABI_VERSION */
+    ".long 4\n" /* PH__ABI_VERSION */
     ".long exports - ., exports_end - ., imports - ., imports_end - .\n"
     ".long sites - ., sites_end - ., words - ., words_end - .\n"
     ".popsection\n"
