@@ -79,15 +79,12 @@ bool ph_traceparent_is_valid(const char *traceparent) {
 }
 
 PH__HOT void ph__traceparent_write(char text[PH_TRACEPARENT_SIZE], const struct ph__traceparent *parent) {
-    const uint8_t flags = parent->sampled ? FLAG_SAMPLED : 0;
-
     memcpy(text, "00-", TRACE_AT);
     bytes_write(text + TRACE_AT, parent->trace_id, sizeof parent->trace_id);
     text[PARENT_AT - 1] = '-';
     bytes_write(text + PARENT_AT, parent->parent, sizeof parent->parent);
     text[FLAGS_AT - 1] = '-';
-    bytes_write(text + FLAGS_AT, &flags, 1);
-    text[LENGTH] = '\0';
+    memcpy(text + FLAGS_AT, parent->sampled ? "01" : "00", sizeof "00");
 }
 
 bool ph__tracestate_is_valid(const char *text) {

@@ -107,23 +107,33 @@ PH__HOT void ph__span_id_write(uint64_t id, uint8_t bytes[PH__SPAN_ID_SIZE]) {
 
 /* ---- traces -------------------------------------------------------------------------------------------- */
 
-PH__COLD static void trace_ids_draw(struct ph__trace_ids *ids) {
-    static struct ph__ids numbers;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool trace_ids_draw(struct ph__trace_ids *ids) {
+    ssize_t got = ph__system.getrandom(ids->bytes, sizeof ids->bytes, 0);
+
+    /* A signal may have made it fewer than were asked for. */
+    ids->left = got > 0 ? (uint32_t)got / PH__TRACE_ID_SIZE : 0;
+    return ids->left > 0;
+}
+
+ph_status ph__trace_ids_init(struct ph__trace_ids *ids, ph_error *error) {
+    return trace_ids_draw(ids)
+               ? PH_OK
+               : ph__error_set_system(error, PH_E_SYSTEM, errno, "no random bytes from the kernel");
+}
+
+/* Ids of spans that there will never be. */
+PH__COLD static void trace_ids_make(struct ph__trace_ids *ids) {
+    struct ph__ids numbers = {0, 0};
     uint8_t *bytes = ids->bytes[0];
 
-    ids->left = PH__TRACE_IDS_AT_ONCE;
-    if (ph__system.getrandom(bytes, sizeof ids->bytes, 0) == (ssize_t)sizeof ids->bytes)
-        return;
-    pthread_mutex_lock(&lock);
     for (size_t done = 0; done < sizeof ids->bytes; done += PH__SPAN_ID_SIZE)
         ph__span_id_write(ph__id_next(&numbers), bytes + done);
-    pthread_mutex_unlock(&lock);
+    ids->left = PH__TRACE_IDS_AT_ONCE;
 }
 
 PH__HOT void ph__trace_id_next(struct ph__trace_ids *ids, uint8_t id[PH__TRACE_ID_SIZE]) {
-    if (ids->left == 0)
-        trace_ids_draw(ids);
+    if (ids->left == 0 && !trace_ids_draw(ids))
+        trace_ids_make(ids);
     memcpy(id, ids->bytes[--ids->left], PH__TRACE_ID_SIZE);
     if (!ph__id_is_set(id, PH__TRACE_ID_SIZE))
         id[PH__TRACE_ID_SIZE - 1] = 1;

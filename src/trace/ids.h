@@ -33,9 +33,9 @@ static inline bool ph__id_is_set(const uint8_t *id, size_t size) {
     return all != 0;
 }
 
-/* So many are drawn by one system call. The kernel gives 256 bytes in one piece whatever signals come
- * (getrandom(2)). */
-#define PH__TRACE_IDS_AT_ONCE 16u
+#define PH__TRACE_IDS_AT_ONCE                                                                                \
+    64u /* drawn by one system call, which costs as much as a call's whole trace                             \
+         */
 
 /* Trace ids that nobody has yet. Empty when zeroed; one thread at a time. */
 struct ph__trace_ids {
@@ -43,8 +43,11 @@ struct ph__trace_ids {
     uint8_t bytes[PH__TRACE_IDS_AT_ONCE][PH__TRACE_ID_SIZE];
 };
 
-/* Puts a random one into (id), never all 0. Where the kernel has no random bytes it is made of the key of
- * this process. */
+/* Draws the first ones. PH_E_SYSTEM when the kernel has no random bytes. */
+ph_status ph__trace_ids_init(struct ph__trace_ids *ids, ph_error *error);
+
+/* Puts a random one into (id), never all 0. Should the kernel have no more random bytes, it is made with the
+ * key of this process. */
 void ph__trace_id_next(struct ph__trace_ids *ids, uint8_t id[PH__TRACE_ID_SIZE]);
 
 /* Draws the key that this process makes ids of spans with, once; a child of fork() has another one.

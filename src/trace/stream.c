@@ -103,6 +103,35 @@ static uint64_t or_default(uint64_t value, uint64_t otherwise) {
     return value ? value : otherwise;
 }
 
+static void stream_free(struct ph__stream *stream) {
+    ph__queue_free(&stream->queue);
+    free(stream->wanted.sites);
+    free(stream);
+}
+
+/* The memory of a stream, and its first ids. */
+static ph_status stream_make(const struct ph__stream_options *options, struct ph__stream **result,
+                             ph_error *error) {
+    struct ph__stream *stream = calloc(1, sizeof *stream);
+    uint64_t *words = calloc(options->site_count + 1, sizeof *words);
+    uint64_t asked = options->config->tracer->queue_size;
+    uint64_t least = 2 * options->config->trace_ring + 4 * PH__QUEUE_KEPT;
+    uint64_t size = round_up_to_power(asked > least ? asked : least);
+
+    if (!stream || !words || !ph__queue_init(&stream->queue, size)) {
+        free(stream);
+        free(words);
+        return ph__error_set(error, PH_E_MEMORY, "no memory for the sandbox's trace");
+    }
+    stream->wanted.sites = words;
+    ph_status status = ph__trace_ids_init(&stream->trace_ids, error);
+    if (status == PH_OK)
+        *result = stream;
+    else
+        stream_free(stream);
+    return status;
+}
+
 ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__stream **result,
                           ph_error *error) {
     static _Atomic uint64_t numbers;
@@ -114,19 +143,13 @@ ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__s
         return PH_OK;
     if (tracer->owner != ph__process_id())
         return ph__error_set(error, PH_E_FORKED, "the tracer was made before fork()");
-    struct ph__stream *stream = calloc(1, sizeof *stream);
-    uint64_t *words = calloc(options->site_count + 1, sizeof *words);
-    uint64_t least = 2 * config->trace_ring + 4 * PH__QUEUE_KEPT;
-    uint64_t size = tracer->queue_size > least ? tracer->queue_size : least;
-    if (!stream || !words || !ph__queue_init(&stream->queue, round_up_to_power(size))) {
-        free(stream);
-        free(words);
-        return ph__error_set(error, PH_E_MEMORY, "no memory for the sandbox's trace");
-    }
-    stream->wanted.sites = words;
-    stream->sampling = tracer->sampling;
+    struct ph__stream *stream = NULL;
+    ph_status status = stream_make(options, &stream, error);
+    if (status != PH_OK)
+        return status;
     stream->tracer = tracer;
     stream->synchronous = tracer->synchronous;
+    stream->sampling = tracer->sampling;
     stream->policy = config->trace_policy;
     stream->owner = tracer->owner;
     stream->options = *options;
@@ -237,9 +260,7 @@ void ph__stream_close(struct ph__stream *stream, bool forked) {
         if (last)
             ph__tracer_free(tracer);
     }
-    ph__queue_free(&stream->queue);
-    free(stream->wanted.sites);
-    free(stream);
+    stream_free(stream);
 }
 
 /* ---- spans of the host --------------------------------------------------------------------------------- */

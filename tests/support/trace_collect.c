@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/ids.h"
+
 /* ---- copies -------------------------------------------------------------------------------------------- */
 
 struct trace_texts {
@@ -89,6 +91,7 @@ static void on_span(void *context, const ph_trace_span *span) {
     kept->span.name = keep_text(collect, span->name);
     kept->span.source = keep_source(collect, &span->source);
     kept->span.message = keep_text(collect, span->message);
+    kept->span.trace_state = keep_text(collect, span->trace_state);
     kept->span.fields = keep_fields(collect, span->fields, span->field_count);
     collect->span_count = count + 1;
     pthread_mutex_unlock(&collect->lock);
@@ -257,13 +260,17 @@ static void span_check(const struct trace_span **sorted, size_t count, const str
     texts_check(span->name, span->message, &span->source, span->fields, span->field_count);
     if (span->end_ns < span->start_ns)
         fail_msg("`%s` ends %" PRIu64 " ns before it starts", span->name, span->start_ns - span->end_ns);
+    assert_true(ph__id_is_set(span->trace_id, sizeof span->trace_id));
     if (span->parent == 0)
         return;
+    assert_false(ph__id_is_set(span->remote_parent, sizeof span->remote_parent));
     const struct trace_span *parent = find_sorted(sorted, count, span->parent);
     if (!parent)
         fail_msg("`%s` has a parent that never came", span->name);
     if (parent->span.sandbox != span->sandbox)
         fail_msg("`%s` lies under a span of another sandbox", span->name);
+    if (memcmp(parent->span.trace_id, span->trace_id, sizeof span->trace_id) != 0)
+        fail_msg("`%s` is of another trace than its parent `%s`", span->name, parent->span.name);
     if (span->kind == PH_SPAN_ASYNC)
         return;
     if (parent->order < kept->order)

@@ -60,8 +60,8 @@ ph_tracer *trace_collect_tracer(struct trace_collect *collect, const ph_tracer_c
 void trace_collect_flush(ph_tracer *tracer);
 
 /* Fails the test unless all that came is a forest as trace.h promises: ids that are unique and not 0, parents
- * that are known, of the same sandbox, and come after their children, children and events within the time of
- * their parent, no span that ends before it starts, texts that are valid UTF-8. */
+ * that are known, of the same sandbox and trace, and come after their children, children and events within
+ * the time of their parent, no span that ends before it starts, texts that are valid UTF-8. */
 void trace_collect_check(const struct trace_collect *collect);
 
 /* The first span or event called (name) from (from) on, NULL when there is none. For a span (*at), unless

@@ -183,7 +183,7 @@ static void what_does_not_fit_is_named(void **state) {
     assert_non_null(strstr(error.message, "processor features"));
 
     sample->head.abi++;
-    assert_refused("version 4 of the interface between host and guest, and this library has version 3");
+    assert_refused("version 5 of the interface between host and guest, and this library has version 4");
     sample->head.abi--;
     sample->head.format++;
     assert_refused("version 2 of the format, and this library knows version 1");
