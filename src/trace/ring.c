@@ -145,6 +145,11 @@ PH__COLD static bool flight_take(struct ph__stream *stream, uint64_t head) {
     return true;
 }
 
+PH__HOT void ph__ring_flight_begin(struct ph__stream *stream) {
+    if (stream->attached)
+        stream->flight_start = untrusted(&stream->view.ring->head);
+}
+
 /* What was written though nothing was asked for. It makes no gap: nothing of the trace is missing. */
 PH__HOT static void discard(struct ph__stream *stream, uint64_t head) {
     uint64_t size = head - (is_flight(stream) ? stream->flight_start : stream->tail);

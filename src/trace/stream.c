@@ -331,8 +331,7 @@ PH__HOT static void call_reset(struct ph__stream *stream, enum ph__host_span spa
     if (span != PH__HOST_CALL && span != PH__HOST_START && span != PH__HOST_RUN)
         return;
     stream->call_bytes = 0;
-    if (stream->attached)
-        stream->flight_start = __atomic_load_n(&stream->view.ring->head, __ATOMIC_RELAXED);
+    ph__ring_flight_begin(stream);
 }
 
 /* Puts the begin of a span into the queue, with (used) words of arguments. */

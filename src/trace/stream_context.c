@@ -46,11 +46,13 @@ void ph__stream_filter(struct ph__stream *stream, const struct ph__filter *filte
     words_write(stream);
 }
 
-/* What is in the ring until now belongs to the last root, and goes the way of that. */
+/* What is in the ring until now belongs to the last root, and goes the way of that: policy `flight` leaves it
+ * there. */
 PH__COLD static void quiet_set(struct ph__stream *stream, bool quiet) {
     ph__lock_take(&stream->lock);
     if (stream->quiet && stream->attached)
         ph__ring_take(stream, false);
+    ph__ring_flight_begin(stream);
     stream->quiet = quiet;
     words_write(stream);
     ph__lock_give(&stream->lock);

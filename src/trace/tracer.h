@@ -164,6 +164,8 @@ void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more);
 /* ring.c. With the stream's lock held. Copies what is new in the ring to the queue, or gives it up while the
  * stream is quiet. False when the queue has no room for it, and then it is still to be taken. */
 bool ph__ring_take(struct ph__stream *stream, bool bad_end);
+/* Policy `flight`: what is in the ring until now is not looked at any more. */
+void ph__ring_flight_begin(struct ph__stream *stream);
 /* Says in the queue what has been lost until now, where that leaves (kept) bytes free. False when it has no
  * room for all of it: it is told later. */
 bool ph__ring_losses_tell(struct ph__stream *stream, uint64_t kept);

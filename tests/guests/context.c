@@ -43,7 +43,8 @@ static const char *restored_traceparent(void) {
 }
 PH_EXPORT(restored_traceparent, PH_STR);
 
-/* A span, an event, a log, a counter, a system call and a host call. True when anything was on. */
+/* A span, an event, a log, a counter, a system call and a host call, and behind that some more. True when
+ * the span was on. */
 static bool work(uint64_t n) {
     PH_SPAN_AS(span, PH_LEVEL_INFO, "work", ph_u64("n", n));
     PH_EVENT("step", ph_u64("n", n));
@@ -51,6 +52,32 @@ static bool work(uint64_t n) {
     PH_COUNTER("steps", (int64_t)n);
     getppid();
     visit(n);
+    getppid();
+    PH_EVENT("late", ph_u64("n", n));
     return span.position != 0;
 }
 PH_EXPORT(work, PH_BOOL, PH_U64);
+
+static void begin_job(uint64_t id) {
+    PH_ASYNC_BEGIN("job", id);
+}
+PH_EXPORT(begin_job, PH_VOID, PH_U64);
+
+static void end_job(uint64_t id) {
+    PH_ASYNC_END("job", id);
+}
+PH_EXPORT(end_job, PH_VOID, PH_U64);
+
+static void crash(void) {
+    PH_SPAN("crash");
+    PH_EVENT("step");
+    __builtin_trap();
+}
+PH_EXPORT(crash, PH_VOID);
+
+static void spin(void) {
+    PH_SPAN("spin");
+    for (;;)
+        PH_EVENT("step");
+}
+PH_EXPORT(spin, PH_VOID);

@@ -98,7 +98,11 @@ static void take_span(void *context, const ph_trace_span *span) {
                              .end = span->end_ns,
                              .kind = span->kind,
                              .unfinished = span->unfinished,
-                             .status = span->status};
+                             .status = span->status,
+                             .dropped_fields = span->dropped_fields};
+    memcpy(got->trace_id, span->trace_id, sizeof got->trace_id);
+    memcpy(got->remote_parent, span->remote_parent, sizeof got->remote_parent);
+    snprintf(got->trace_state, sizeof got->trace_state, "%s", span->trace_state ? span->trace_state : "");
     snprintf(got->name, sizeof got->name, "%s", span->name);
     snprintf(got->message, sizeof got->message, "%s", span->message ? span->message : "");
     write_fields(got->fields, sizeof got->fields, span->fields, span->field_count);
@@ -112,6 +116,7 @@ static void take_event(void *context, const ph_trace_event *event) {
     test->events = room_for(test->events, test->event_count, &test->event_room, sizeof *test->events);
     struct got_event *got = &test->events[test->event_count++];
     *got = (struct got_event){.span = event->span, .time = event->time_ns, .level = event->level};
+    memcpy(got->trace_id, event->trace_id, sizeof got->trace_id);
     snprintf(got->name, sizeof got->name, "%s", event->name);
     snprintf(got->message, sizeof got->message, "%s", event->message ? event->message : "");
     write_fields(got->fields, sizeof got->fields, event->fields, event->field_count);
@@ -279,14 +284,36 @@ void deliver(struct tree_test *test) {
     test->count = 0;
 }
 
+/* Far from what the tree gives to the guest's. */
+static uint64_t last_id = 1ull << 40;
+
 void host_begin(struct tree_test *test, enum ph__host_span span, const ph_function *function) {
-    /* Far from what the tree gives to the guest's. */
-    static uint64_t last_id = 1ull << 40;
     struct ph__batch_begin batch = {.span = span, .function = function, .id = ++last_id};
 
     deliver(test);
     test->now += TICKS;
     take(test, &batch.batch, sizeof batch, PH__BATCH_BEGIN);
+}
+
+void host_root(struct tree_test *test, enum ph__host_span span, const ph_function *function,
+               const char trace[PH__TRACE_ID_SIZE + 1], const char *parent, const char *trace_state) {
+    _Alignas(8) char memory[sizeof(struct ph__batch_begin) + sizeof(struct ph__batch_root) + 64] = {0};
+    struct ph__batch_begin *batch = (struct ph__batch_begin *)memory;
+    struct ph__batch_root *root = (struct ph__batch_root *)batch->words;
+    size_t size = sizeof *root;
+
+    deliver(test);
+    test->now += TICKS;
+    batch->span = span;
+    batch->function = function;
+    batch->id = ++last_id;
+    memcpy(root->trace_id, trace, sizeof root->trace_id);
+    if (parent)
+        memcpy(root->remote_parent, parent, sizeof root->remote_parent);
+    if (trace_state)
+        size += (size_t)snprintf(root->trace_state, 64, "%s", trace_state) + 1;
+    batch->root_words = (uint16_t)((size + 7) / 8);
+    take(test, &batch->batch, sizeof *batch + 8 * (size_t)batch->root_words, PH__BATCH_BEGIN);
 }
 
 void host_end(struct tree_test *test, ph_status status, const char *message) {

@@ -45,6 +45,9 @@ struct got_span {
     char name[48];
     char message[48];
     char fields[512]; /* "name=value name=value" */
+    uint8_t trace_id[PH__TRACE_ID_SIZE], remote_parent[PH__SPAN_ID_SIZE];
+    char trace_state[16]; /* "" for none */
+    uint32_t dropped_fields;
 };
 
 struct got_event {
@@ -53,6 +56,7 @@ struct got_event {
     char name[32];
     char message[48];
     char fields[128];
+    uint8_t trace_id[PH__TRACE_ID_SIZE];
 };
 
 struct tree_test {
@@ -102,6 +106,9 @@ void deliver(struct tree_test *test);
 
 /* Batches of the host; records are handed over first. */
 void host_begin(struct tree_test *test, enum ph__host_span span, const ph_function *function);
+/* A root of the trace (trace), below (parent) with (trace_state); NULL for none. */
+void host_root(struct tree_test *test, enum ph__host_span span, const ph_function *function,
+               const char trace[PH__TRACE_ID_SIZE + 1], const char *parent, const char *trace_state);
 void host_end(struct tree_test *test, ph_status status, const char *message);
 void host_loss(struct tree_test *test, enum ph__loss cause, uint64_t records, uint64_t bytes);
 
