@@ -268,10 +268,11 @@ PH_API ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns);
  * behind the ring; (dropped_budget), beyond a budget; (malformed), no record, as far as they can be told
  * apart. With policy `flight` the records of calls that return are counted nowhere. What never became a
  * record: (dropped_ring), policy `drop` found no room, by the guest's own count. (bytes) were copied out of
- * the ring, (lost_bytes) never: overwritten, dropped or nonsense. (filtered) are records whose level is not
- * wanted. (unknown_ends) end a span that is not open. (too_deep) are spans more than 4,096 deep, or more than
- * 1,024 asynchronous at once, which are left out. (gaps) are places with a loss. (exits) are VM exits that
- * tracing alone has caused.
+ * the ring, (lost_bytes) never: overwritten, dropped, nonsense, or written in a call that is not recorded, of
+ * which no other count but (exits) tells. (filtered) are records whose level is not wanted. (unknown_ends)
+ * end a span that is not open. (too_deep) are spans more than 4,096 deep, or more than 1,024 asynchronous at
+ * once, which are left out. (gaps) are places with a loss. (exits) are VM exits that tracing alone has
+ * caused.
  */
 typedef struct ph_trace_stats {
     uint64_t records;
@@ -322,15 +323,17 @@ PH_API bool ph_traceparent_is_valid(const char *traceparent);
  * the headers of those names, and are copied; NULL is none. One that is not valid counts as none, as the
  * specification asks, and then so does the tracestate; a tracestate of more than 512 bytes, or with a
  * character that is not printable ASCII, counts as none. A pool forgets both when the sandbox is given back.
- * Without a tracer they are only passed on. PH_E_MEMORY or a status of the sandbox's state, as ph_call.
+ * Without a tracer they are only passed on. PH_E_MEMORY, and nothing has changed; or PH_E_BUSY, PH_E_FORKED
+ * or PH_E_BROKEN. Any other state will do, also that of a guest that has come to its end and is to be put
+ * back.
  */
 PH_API ph_status ph_sandbox_set_traceparent(ph_sandbox *sandbox, const char *traceparent,
                                             const char *tracestate);
 
 /**
  * Writes the traceparent that a host function passes on to whom it calls: its own span within the trace of
- * the call, with the sampled flag. Without a tracer it is the caller's, unchanged. "" and false where there
- * is neither. In a host function, from its own thread.
+ * the call, with the sampled flag. Without a tracer it is the caller's, unchanged (of a later version, what
+ * version 00 has of it). "" and false where there is neither. In a host function, from its own thread.
  */
 PH_API bool ph_host_traceparent(const ph_host_call *call, char traceparent[PH_TRACEPARENT_SIZE]);
 

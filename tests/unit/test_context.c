@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -252,6 +254,27 @@ static void ids_of_spans_are_unique_and_stay(void **state) {
     assert_false(ph__id_is_set(again, sizeof again));
 }
 
+static void a_child_of_fork_has_ids_of_its_own(void **state) {
+    uint8_t ours[PH__SPAN_ID_SIZE], theirs[PH__SPAN_ID_SIZE] = {0};
+    int ends[2];
+
+    (void)state;
+    ph_trace_span_id(5, ours);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        ph_trace_span_id(5, theirs);
+        _exit(write(ends[1], theirs, sizeof theirs) != sizeof theirs);
+    }
+    assert_true(child > 0);
+    assert_int_equal(read(ends[0], theirs, sizeof theirs), sizeof theirs);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(ends[0]);
+    close(ends[1]);
+    assert_true(ph__id_is_set(theirs, sizeof theirs));
+    assert_memory_not_equal(theirs, ours, sizeof ours);
+}
+
 static void ids_of_traces_are_random(void **state) {
     struct ph__trace_ids ids = {0};
     unsigned ones[8 * PH__TRACE_ID_SIZE] = {0};
@@ -284,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_ratio_is_of_the_last_56_bits),
         cmocka_unit_test(the_cipher_is_the_published_one),
         cmocka_unit_test(ids_of_spans_are_unique_and_stay),
+        cmocka_unit_test(a_child_of_fork_has_ids_of_its_own),
         cmocka_unit_test(ids_of_traces_are_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -703,6 +703,41 @@ static void a_thousand_levels_keep_names_parents_and_times(void **state) {
     writer_free(&writer);
 }
 
+static void a_root_says_which_trace_it_is_of(void **state) {
+    ph_trace_span root = span_of(1, 0, "call f", 1, 3), child = span_of(2, 1, "step", 1, 3);
+    struct writer writer;
+
+    (void)state;
+    memcpy(root.trace_id, "\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36", 16);
+    memcpy(child.trace_id, root.trace_id, 16);
+    writer_init(&writer, ph_jsonl_sink_open, 0, PH_COLOUR_AUTO);
+    give(&writer, root);
+    json_t *object = only_line(&writer);
+    assert_text(object, "trace_id", "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_null(json_object_get(object, "remote_parent"));
+    json_decref(object);
+    writer_close(&writer);
+    writer_free(&writer);
+
+    memcpy(root.remote_parent, "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", 8);
+    writer_init(&writer, ph_jsonl_sink_open, 0, PH_COLOUR_AUTO);
+    give(&writer, root);
+    object = only_line(&writer);
+    assert_text(object, "trace_id", "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_text(object, "remote_parent", "00f067aa0ba902b7");
+    json_decref(object);
+    writer_close(&writer);
+    writer_free(&writer);
+
+    writer_init(&writer, ph_jsonl_sink_open, 0, PH_COLOUR_AUTO);
+    give(&writer, child);
+    object = only_line(&writer);
+    assert_null(json_object_get(object, "trace_id"));
+    json_decref(object);
+    writer_close(&writer);
+    writer_free(&writer);
+}
+
 static void values_read_back_as_they_were(void **state) {
     const ph_field fields[] = {
         integer_field("i", INT64_MIN),
@@ -915,6 +950,7 @@ int main(void) {
         cmocka_unit_test(orphans_are_drawn_at_the_end),
         cmocka_unit_test(a_span_is_an_object_with_what_applies),
         cmocka_unit_test(a_thousand_levels_keep_names_parents_and_times),
+        cmocka_unit_test(a_root_says_which_trace_it_is_of),
         cmocka_unit_test(values_read_back_as_they_were),
         cmocka_unit_test(floats_are_as_short_as_reads_back_equal),
         cmocka_unit_test(any_text_makes_a_valid_line),
