@@ -19,16 +19,6 @@
 #define IDLE_LOOKS 100u /* looks without anything new, after which the worker looks less often */
 #define IDLE_FACTOR 10u
 
-void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more) {
-    /* All of it is counts. */
-    uint64_t *to = (uint64_t *)stats;
-    const uint64_t *from = (const uint64_t *)more;
-
-    for (size_t i = 0; i < sizeof *stats / sizeof *to; i++)
-        to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-}
-_Static_assert(sizeof(ph_trace_stats) % sizeof(uint64_t) == 0, "ph__trace_stats_add");
-
 /* ---- sinks --------------------------------------------------------------------------------------------- */
 
 /* Each calls one function of every sink; all are called with the tracer's lock held. */
@@ -73,10 +63,12 @@ static void close_sink(const ph_sink *sink) {
 void ph__tracer_add(ph_tracer *tracer, struct ph__stream *stream) {
     pthread_mutex_lock(&tracer->lock);
     tracer->started = true;
+    pthread_mutex_lock(&tracer->list_lock);
     stream->next = tracer->streams;
     if (stream->next)
         stream->next->previous = stream;
     tracer->streams = stream;
+    pthread_mutex_unlock(&tracer->list_lock);
     ph__lock_take(&stream->lock);
     ph__stream_filter(stream, &tracer->filter);
     ph__lock_give(&stream->lock);
@@ -156,6 +148,7 @@ void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream) {
     ph__stream_consume(stream);
     ph__tree_destroy(stream->tree, &tracer->filter);
     stream->tree = NULL;
+    pthread_mutex_lock(&tracer->list_lock);
     ph__trace_stats_add(&tracer->closed, &stream->produced);
     ph__trace_stats_add(&tracer->closed, &stream->consumed);
     if (stream->next)
@@ -164,6 +157,7 @@ void ph__tracer_remove(ph_tracer *tracer, struct ph__stream *stream) {
         stream->previous->next = stream->next;
     else
         tracer->streams = stream->next;
+    pthread_mutex_unlock(&tracer->list_lock);
 }
 
 /* Looks at every stream once: takes what a running guest has written meanwhile, and decodes what is queued.
@@ -288,6 +282,7 @@ static void locks_init(ph_tracer *tracer) {
     pthread_cond_init(&tracer->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&tracer->lock, NULL);
+    pthread_mutex_init(&tracer->list_lock, NULL);
     pthread_mutex_init(&tracer->worker_lock, NULL);
 }
 
@@ -352,6 +347,7 @@ void ph__tracer_free(ph_tracer *tracer) {
         pthread_cond_destroy(&tracer->wake);
         pthread_cond_destroy(&tracer->done);
         pthread_mutex_destroy(&tracer->worker_lock);
+        pthread_mutex_destroy(&tracer->list_lock);
         pthread_mutex_destroy(&tracer->lock);
     }
     free(tracer->sinks.list);
@@ -478,17 +474,4 @@ ph_status ph_tracer_flush(ph_tracer *tracer, uint64_t timeout_ns) {
     flush_sinks(tracer);
     pthread_mutex_unlock(&tracer->lock);
     return PH_OK;
-}
-
-void ph_tracer_stats(ph_tracer *tracer, ph_trace_stats *stats) {
-    *stats = (ph_trace_stats){0};
-    if (!tracer || tracer->owner != ph__process_id())
-        return;
-    pthread_mutex_lock(&tracer->lock);
-    *stats = tracer->closed;
-    for (const struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
-        ph__trace_stats_add(stats, &stream->produced);
-        ph__trace_stats_add(stats, &stream->consumed);
-    }
-    pthread_mutex_unlock(&tracer->lock);
 }

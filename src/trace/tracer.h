@@ -3,7 +3,8 @@
  * A tracer's inside, for the files of this folder: its streams, its filter, its sinks and its worker.
  *
  * Locks: the tracer's protects everything in it and every tree; a stream's protects its ring and the
- * producing end of its queue. Whoever holds a stream's lock may not take the tracer's.
+ * producing end of its queue. Whoever holds a stream's lock may not take the tracer's. The list's own lock is
+ * taken last, and held while the list is changed or counted, for a moment only.
  */
 #ifndef PH_TRACE_TRACER_H
 #define PH_TRACE_TRACER_H
@@ -41,7 +42,7 @@ struct ph__words {
 
 struct ph__stream {
     ph_tracer *tracer;
-    struct ph__stream *next, *previous; /* the tracer's list; under its lock */
+    struct ph__stream *next, *previous; /* the tracer's list; under its locks */
     uint64_t owner;                     /* ph__process_id */
     struct ph__stream_options options;
     uint64_t number;
@@ -125,9 +126,11 @@ struct ph_tracer {
     uint64_t filter_version;
     struct ph__sinks sinks;
     struct ph__trace_clock clock;
-    struct ph__stream *streams;
-    ph_trace_stats closed; /* of streams that are gone */
+    struct ph__stream *streams; /* changed under (list_lock) too: either is enough to read */
+    ph_trace_stats closed;      /* of streams that are gone; the same */
     uint64_t malformed_reported;
+
+    pthread_mutex_t list_lock;
 };
 
 /* tracer.c. All with the tracer's lock held but ph__tracer_add and ph__tracer_free. */
@@ -158,7 +161,7 @@ bool ph__stream_context_end(struct ph__stream *stream);
 uint32_t ph__stream_root_words(const struct ph__stream *stream);
 void ph__stream_root_write(const struct ph__stream *stream, struct ph__batch_root *root);
 
-/* Adds each count of (more) to (stats). */
+/* stats.c. Adds each count of (more) to (stats). */
 void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more);
 
 /* ring.c. With the stream's lock held. Copies what is new in the ring to the queue, or gives it up while the

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Counts of a tracer over all its streams. They are changed by whoever counts, under that one's lock, and
+ * read here without: each is right, and they may be of slightly different moments. Only the list of streams
+ * is held still meanwhile, so nobody who asks waits for a sink.
+ */
+#include "trace/stats.h"
+
+#include "base/process.h"
+#include "trace/tracer.h"
+
+void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more) {
+    /* All of it is counts. */
+    uint64_t *to = (uint64_t *)stats;
+    const uint64_t *from = (const uint64_t *)more;
+
+    for (size_t i = 0; i < sizeof *stats / sizeof *to; i++)
+        to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+_Static_assert(sizeof(ph_trace_stats) % sizeof(uint64_t) == 0, "ph__trace_stats_add");
+
+/* Bytes in a queue that is in use. What was taken is asked for first: it is never more than what was filled
+ * in later. */
+static uint64_t queue_used(const struct ph__queue *queue) {
+    struct ph__queue *q = (struct ph__queue *)queue;
+    const uint64_t taken = atomic_load_explicit(&q->taken, memory_order_acquire);
+
+    return atomic_load_explicit(&q->filled, memory_order_relaxed) - taken;
+}
+
+void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued) {
+    *stats = (ph_trace_stats){0};
+    *queued = 0;
+    if (!tracer || tracer->owner != ph__process_id())
+        return;
+    pthread_mutex_lock(&tracer->list_lock);
+    *stats = tracer->closed;
+    for (const struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
+        ph__trace_stats_add(stats, &stream->produced);
+        ph__trace_stats_add(stats, &stream->consumed);
+        *queued += queue_used(&stream->queue);
+    }
+    pthread_mutex_unlock(&tracer->list_lock);
+}
+
+void ph_tracer_stats(ph_tracer *tracer, ph_trace_stats *stats) {
+    uint64_t queued;
+
+    ph__tracer_look(tracer, stats, &queued);
+}
