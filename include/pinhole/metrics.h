@@ -13,7 +13,8 @@
  * label of a metric, so that no guest can make them many.
  *
  * Threads: every function here may be called from any thread, at any time. Counting costs a call a few
- * additions, and never waits.
+ * additions, and never waits. After fork() the child may only destroy what it inherited: there is nothing to
+ * visit, PH_E_FORKED to read, and no text.
  */
 #ifndef PINHOLE_METRICS_H
 #define PINHOLE_METRICS_H
@@ -39,7 +40,7 @@ typedef enum ph_metric_kind {
     PH_METRIC_HISTOGRAM = 2,
 } ph_metric_kind;
 
-/** The buckets of every histogram: those of PH_METRIC_BOUNDS, and one for what is larger. */
+/** The buckets of every histogram: 21 from 1 us to 10 s, and one for what is larger. */
 #define PH_METRIC_BUCKETS 22
 
 /**
@@ -79,8 +80,9 @@ PH_API ph_status ph_metrics_create(ph_metrics **metrics, ph_error *error);
 PH_API void ph_metrics_destroy(ph_metrics *metrics);
 
 /**
- * Counts what the tracer (trace.h) has recorded and dropped, and the depth of its queues, among (metrics).
- * The tracer must live as long, or until this is called with NULL. One at a time. PH_E_ARGUMENT.
+ * Counts what the tracer (trace.h) records and drops from now on, and the depth of its queues, among
+ * (metrics). The tracer must live as long, or until this is called with NULL or another one, which ends the
+ * counting and keeps the counts. Waits for no sink. PH_E_ARGUMENT, PH_E_FORKED.
  */
 PH_API ph_status ph_metrics_watch_tracer(ph_metrics *metrics, struct ph_tracer *tracer);
 
@@ -105,7 +107,7 @@ typedef enum ph_metrics_format {
 
 /**
  * All metrics as text, NUL-terminated, in memory of malloc() that is the caller's; (*size) gets its bytes
- * without the NUL, and may be NULL. NULL without memory. Names are as Prometheus has them
+ * without the NUL, and may be NULL. NULL without memory, or metrics. Names are as Prometheus has them
  * (pinhole_call_duration_seconds).
  */
 PH_API char *ph_metrics_text(ph_metrics *metrics, ph_metrics_format format, size_t *size);
@@ -159,7 +161,7 @@ typedef struct ph_metrics_values {
 
 /**
  * Fills (values), whose size is set, with what (metrics) has counted. PH_E_ARGUMENT for a NULL or a size that
- * is not one of this library.
+ * is not one of this library, PH_E_FORKED.
  */
 PH_API ph_status ph_metrics_read(ph_metrics *metrics, ph_metrics_values *values);
 

@@ -123,7 +123,8 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
         return PH_E_ARGUMENT;
     ph_status status = ph__sandbox_acquire(sandbox, PH_STATE_READY, "a call");
     if (status != PH_OK)
-        return status;
+        return ph__refused_count(sandbox, status);
+    const uint64_t begin = ph__count_begin(sandbox->counts);
     status = check_arguments(sandbox, function, args, count);
     if (status == PH_OK && atomic_load_explicit(&sandbox->unentered, memory_order_relaxed))
         status = check_imports_once(sandbox);
@@ -137,6 +138,9 @@ PH__HOT ph_status ph_call_timeout(ph_sandbox *sandbox, const ph_function *functi
         if (marks && has_answered(status))
             status = ph__fault_stopped(sandbox, ph__window_status(marks));
         ph__stream_end(sandbox->stream, status, &sandbox->error);
+        ph__count_end(sandbox->counts, PH__CELL_CALL, begin, sandbox->used.processor, status);
+    } else {
+        ph__count_error(sandbox->counts, status);
     }
     ph__sandbox_release(sandbox);
     return status;

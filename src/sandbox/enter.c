@@ -18,7 +18,8 @@ static void run(ph_sandbox *sandbox, struct ph__exit *exit) {
     sandbox->stats.guest_ns += cycles; /* cycles; converted when asked for */
     sandbox->stats.exits++;
     sandbox->used.processor += cycles;
-    ph__used_count_exit(&sandbox->used, exit);
+    const unsigned place = ph__used_count_exit(&sandbox->used, exit);
+    ph__count(sandbox->counts, PH__CELL_EXITS + ph__used_exit_shown[place], 1);
 }
 
 /* The program ended while something else was waited for. */

@@ -73,6 +73,7 @@ static void answer_error(ph_sandbox *sandbox, int32_t code, const char *message)
     const ph_value text = {.type = PH_STR, .str = message};
     const ph_value none = {.type = PH_STR, .str = ""};
 
+    ph__count(sandbox->counts, PH__CELL_HOST_FUNCTION_ERRORS, 1);
     sandbox->host_function_failed = true;
     sandbox->host_function_code = code;
     if (answer(sandbox, &head, &text, 1) != PH__FRAME_OK)
@@ -111,6 +112,7 @@ static ph_status run(ph_sandbox *sandbox, uint32_t index, const ph_value *args) 
     uint64_t cycles = ph__clock_elapsed(start);
     sandbox->stats.host_ns += cycles; /* cycles; converted when asked for */
     sandbox->used.host += cycles;
+    ph__count_cycles(sandbox->counts, PH__CELL_HOST_FUNCTION, cycles);
     if (status == PH_OK)
         answer_result(sandbox, import, &result);
     else

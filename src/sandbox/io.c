@@ -75,8 +75,10 @@ ph_status ph__io_write(ph_sandbox *sandbox, uint64_t stream, uint64_t size) {
         taken = config->output
                     ? clamp(config->output(config->output_context, (int)stream, bytes, allowed), allowed)
                     : keep(sandbox, stream, bytes, allowed);
-    if (taken > 0)
+    if (taken > 0) {
         sandbox->used.output_bytes += (uint64_t)taken;
+        ph__count(sandbox->counts, PH__CELL_OUTPUT, (uint64_t)taken);
+    }
     if (allowed < size && taken == (int64_t)allowed)
         return ph__fault_stopped(sandbox, PH_E_OUTPUT_LIMIT);
     ph__answer(sandbox, taken);

@@ -98,28 +98,45 @@ uint64_t ph__limits_output_left(const ph_sandbox *sandbox, uint64_t size) {
 
 /* ---- the report ---------------------------------------------------------------------------------------- */
 
-static uint64_t exits_of(const struct ph__used *used, enum ph__exit_kind kind) {
-    return used->exits[PH__USED_DOORBELLS + (unsigned)kind];
-}
+#define OF_KIND(kind) (PH__USED_DOORBELLS + (unsigned)(kind))
+
+const uint8_t ph__used_exit_shown[PH__USED_EXITS] = {
+    /* clang-format off: a line each. All else is PH__COUNTED_OTHER */
+    [PH__DOORBELL_HOST_CALL] = PH__COUNTED_HOST_CALL,
+    [PH__DOORBELL_WRITE] = PH__COUNTED_WRITE,
+    [PH__DOORBELL_READ] = PH__COUNTED_READ,
+    [PH__DOORBELL_SLEEP] = PH__COUNTED_SLEEP,
+    [PH__DOORBELL_PROTECT] = PH__COUNTED_PROTECT,
+    [PH__DOORBELL_ZERO] = PH__COUNTED_ZERO,
+    [PH__DOORBELL_TRACE_BATCH] = PH__COUNTED_TRACE,
+    [PH__DOORBELL_READY] = PH__COUNTED_END,
+    [PH__DOORBELL_RETURN] = PH__COUNTED_END,
+    [PH__DOORBELL_EXIT] = PH__COUNTED_END,
+    [PH__DOORBELL_ABORT] = PH__COUNTED_END,
+    [PH__DOORBELL_KILL] = PH__COUNTED_END,
+    [OF_KIND(PH__EXIT_EXCEPTION)] = PH__COUNTED_EXCEPTION,
+    [OF_KIND(PH__EXIT_KICKED)] = PH__COUNTED_KICK,
+    /* clang-format on */
+};
 
 static void exits_fill(const struct ph__used *used, ph_call_stats *stats) {
-    for (size_t i = 0; i < PH__USED_EXITS; i++)
+    uint64_t shown[PH__COUNTED_EXITS] = {0};
+
+    for (size_t i = 0; i < PH__USED_EXITS; i++) {
+        shown[ph__used_exit_shown[i]] += used->exits[i];
         stats->exits += used->exits[i];
-    stats->exits_host_call = used->exits[PH__DOORBELL_HOST_CALL];
-    stats->exits_write = used->exits[PH__DOORBELL_WRITE];
-    stats->exits_read = used->exits[PH__DOORBELL_READ];
-    stats->exits_sleep = used->exits[PH__DOORBELL_SLEEP];
-    stats->exits_protect = used->exits[PH__DOORBELL_PROTECT];
-    stats->exits_zero = used->exits[PH__DOORBELL_ZERO];
-    stats->exits_trace = used->exits[PH__DOORBELL_TRACE_BATCH];
-    stats->exits_end = used->exits[PH__DOORBELL_READY] + used->exits[PH__DOORBELL_RETURN] +
-                       used->exits[PH__DOORBELL_EXIT] + used->exits[PH__DOORBELL_ABORT] +
-                       used->exits[PH__DOORBELL_KILL];
-    stats->exits_exception = exits_of(used, PH__EXIT_EXCEPTION);
-    stats->exits_kick = exits_of(used, PH__EXIT_KICKED);
-    stats->exits_other = stats->exits - stats->exits_host_call - stats->exits_write - stats->exits_read -
-                         stats->exits_sleep - stats->exits_protect - stats->exits_zero - stats->exits_trace -
-                         stats->exits_end - stats->exits_exception - stats->exits_kick;
+    }
+    stats->exits_host_call = shown[PH__COUNTED_HOST_CALL];
+    stats->exits_write = shown[PH__COUNTED_WRITE];
+    stats->exits_read = shown[PH__COUNTED_READ];
+    stats->exits_sleep = shown[PH__COUNTED_SLEEP];
+    stats->exits_protect = shown[PH__COUNTED_PROTECT];
+    stats->exits_zero = shown[PH__COUNTED_ZERO];
+    stats->exits_trace = shown[PH__COUNTED_TRACE];
+    stats->exits_end = shown[PH__COUNTED_END];
+    stats->exits_exception = shown[PH__COUNTED_EXCEPTION];
+    stats->exits_kick = shown[PH__COUNTED_KICK];
+    stats->exits_other = shown[PH__COUNTED_OTHER];
 }
 
 ph_status ph_sandbox_call_stats(const ph_sandbox *sandbox, ph_call_stats *stats) {

@@ -11,6 +11,7 @@
 
 #include <pinhole/pinhole.h>
 
+#include "metrics/counts.h"
 #include "vm/vcpu.h"
 
 /* Exits are counted by what they are: doorbells by operation, and behind those the other kinds. An operation
@@ -29,12 +30,18 @@ struct ph__used {
     uint64_t pages_copied; /* by the restore before this call */
 };
 
-static inline void ph__used_count_exit(struct ph__used *used, const struct ph__exit *exit) {
+/* Its place in (exits), which is counted. */
+static inline unsigned ph__used_count_exit(struct ph__used *used, const struct ph__exit *exit) {
+    unsigned place = PH__USED_DOORBELLS + (unsigned)exit->kind;
+
     if (exit->kind == PH__EXIT_DOORBELL)
-        used->exits[exit->operation < PH__USED_DOORBELLS ? exit->operation : 0]++;
-    else
-        used->exits[PH__USED_DOORBELLS + (unsigned)exit->kind]++;
+        place = exit->operation < PH__USED_DOORBELLS ? exit->operation : 0;
+    used->exits[place]++;
+    return place;
 }
+
+/* What users are shown of each place: an enum ph__counted_exit. */
+extern const uint8_t ph__used_exit_shown[PH__USED_EXITS];
 
 /* Takes the limits from the sandbox's configuration, when the speed of its clock is known. */
 void ph__limits_init(ph_sandbox *sandbox);

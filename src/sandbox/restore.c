@@ -423,13 +423,27 @@ static ph_status restore(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_state st
     return status;
 }
 
+/* Counts a restore that ended with (status). */
+static void count(ph_sandbox *sandbox, uint64_t begin, ph_status status) {
+    if (status != PH_OK) {
+        ph__count(sandbox->counts, PH__CELL_RESTORE_ERRORS, 1);
+        return;
+    }
+    ph__count_since(sandbox->counts, PH__CELL_RESTORE, begin);
+    ph__count(sandbox->counts, PH__CELL_RESTORE_PAGES, sandbox->pages_copied);
+}
+
 ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     if (!sandbox || !snapshot)
         return PH_E_ARGUMENT;
     ph_state state;
     ph_status status = ph__sandbox_acquire_restore(sandbox, &state);
-    if (status != PH_OK)
+    if (status != PH_OK) {
+        if (status != PH_E_FORKED)
+            ph__count_shared(sandbox->config.metrics, PH__CELL_RESTORE_ERRORS, 1);
         return status;
+    }
+    const uint64_t begin = ph__count_begin(sandbox->counts);
     ph__stream_begin(sandbox->stream, PH__HOST_RESTORE, NULL, NULL);
     status = ph__snapshot_check(sandbox, &sandbox->memory.layout, snapshot, &sandbox->error);
     if (status == PH_OK)
@@ -449,6 +463,7 @@ ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot) {
         }
     }
     ph__stream_end(sandbox->stream, status, &sandbox->error);
+    count(sandbox, begin, status);
     ph__sandbox_release(sandbox);
     return status;
 }

@@ -206,6 +206,8 @@ static ph_status create(ph_image *image, const ph_config *config, ph_snapshot *s
         }
         if (status == PH_OK && snapshot)
             status = ph__snapshot_begin(sandbox, snapshot, error);
+        if (status == PH_OK)
+            status = ph__counts_open(sandbox->config.metrics, sandbox->tsc_khz, &sandbox->counts, error);
         ph__stream_end(sandbox->stream, status, error);
     }
     if (status != PH_OK) {
@@ -250,6 +252,7 @@ void ph_sandbox_destroy(ph_sandbox *sandbox) {
     ph__restore_close(sandbox);
     ph__stream_close(sandbox->stream, forked);
     ph__context_close(sandbox);
+    ph__counts_close(sandbox->counts, forked);
     free_strings(sandbox->config.argv);
     free_strings(sandbox->config.envp);
     free(sandbox->host_functions);

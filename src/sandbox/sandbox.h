@@ -16,6 +16,7 @@
 #include "abi/frame.h"
 #include "abi/hot.h"
 #include "base/process.h"
+#include "metrics/counts.h"
 #include "sandbox/files.h"
 #include "sandbox/image.h"
 #include "sandbox/limits.h"
@@ -66,6 +67,7 @@ struct ph_sandbox {
     int32_t host_function_code;
 
     struct ph__stream *stream; /* NULL: not traced */
+    struct ph__counts *counts; /* NULL: not counted among metrics */
 
     /* context.c. Who calls: as the configuration says, and as ph_sandbox_set_traceparent has said since. */
     struct ph__caller config_caller, own_caller;
@@ -95,6 +97,13 @@ ph_status ph__sandbox_acquire(ph_sandbox *sandbox, ph_state wanted, const char *
 void ph__sandbox_release(ph_sandbox *sandbox);
 /* The same for a restore, and what else any state will do for that is not broken; it is told in (*state). */
 ph_status ph__sandbox_acquire_restore(ph_sandbox *sandbox, ph_state *state);
+
+/* Counts that a call, start or run was not let in, for (status), which it returns. */
+static inline ph_status ph__refused_count(const ph_sandbox *sandbox, ph_status status) {
+    if (status != PH_E_FORKED)
+        ph__count_shared(sandbox->config.metrics, ph__count_error_cell(status), 1);
+    return status;
+}
 
 /* The calling thread runs or restores the guest now. */
 static inline void ph__sandbox_note_thread(ph_sandbox *sandbox) {

@@ -202,15 +202,25 @@ ph_status ph__imports_check(ph_sandbox *sandbox) {
     return PH_OK;
 }
 
+/* Opens the window, if the guest may run at all: otherwise it is still new, and registering what is missing
+ * helps. */
+static ph_status open_window(ph_sandbox *sandbox) {
+    ph_status status = ph__imports_check(sandbox);
+
+    if (status == PH_OK)
+        status = ph__window_open(&sandbox->window, sandbox->config.timeout_ns, sandbox->processor_max != 0,
+                                 &sandbox->error);
+    if (status != PH_OK)
+        ph__count_error(sandbox->counts, status);
+    return status;
+}
+
 /* From the first instruction to the doorbell (until). */
 static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     const enum ph__host_span span = until == PH__DOORBELL_READY ? PH__HOST_START : PH__HOST_RUN;
-    ph_status status = ph__imports_check(sandbox);
+    const uint64_t begin = ph__count_begin(sandbox->counts);
+    ph_status status = open_window(sandbox);
 
-    if (status != PH_OK)
-        return status; /* still new: registering it helps */
-    status = ph__window_open(&sandbox->window, sandbox->config.timeout_ns, sandbox->processor_max != 0,
-                             &sandbox->error);
     if (status != PH_OK)
         return status;
     ph__stream_begin(sandbox->stream, span, NULL, NULL);
@@ -225,6 +235,8 @@ static ph_status run_from_start(ph_sandbox *sandbox, enum ph__doorbell until) {
     if (status == PH_OK && marks)
         status = ph__fault_stopped(sandbox, ph__window_status(marks));
     ph__stream_end(sandbox->stream, status, &sandbox->error);
+    ph__count_end(sandbox->counts, until == PH__DOORBELL_READY ? PH__CELL_START : PH__CELL_RUN, begin,
+                  sandbox->used.processor, status);
     return status;
 }
 
@@ -233,7 +245,7 @@ ph_status ph_sandbox_start(ph_sandbox *sandbox) {
         return PH_E_ARGUMENT;
     ph_status status = ph__sandbox_acquire(sandbox, PH_STATE_NEW, "starting");
     if (status != PH_OK)
-        return status;
+        return ph__refused_count(sandbox, status);
     status = run_from_start(sandbox, PH__DOORBELL_READY);
     if (status == PH_OK)
         atomic_store_explicit(&sandbox->state, PH_STATE_READY, memory_order_relaxed);
@@ -246,7 +258,7 @@ ph_status ph_sandbox_run(ph_sandbox *sandbox, int *exit_status) {
         return PH_E_ARGUMENT;
     ph_status status = ph__sandbox_acquire(sandbox, PH_STATE_NEW, "running the program");
     if (status != PH_OK)
-        return status;
+        return ph__refused_count(sandbox, status);
     status = run_from_start(sandbox, PH__DOORBELL_EXIT);
     if (status == PH_OK) {
         if (exit_status)
