@@ -25,6 +25,7 @@ pkg-config       cmd  pkg-config
 musl-tools       cmd  musl-gcc
 util-linux       cmd  flock
 libjansson-dev   lib  jansson
+libmicrohttpd-dev lib libmicrohttpd
 libsqlite3-dev   lib  sqlite3
 zlib1g-dev       lib  zlib
 LIST

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "cli/metrics.h"
 #include "cli/options.h"
 #include "cli/session.h"
 #include "cli/signals.h"
@@ -24,7 +25,7 @@ static const char help[] =
     "  --repeat N          call N times and print the last result\n"
     "  --restore           with --repeat: put the guest back before each further call\n"
     "  --stats             print counts and times of all calls as JSON on standard error\n" PH__TRACING_HELP
-    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+        PH__METERING_HELP "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
     "  --help              print this\n"
     "\n" PH__SESSION_UNITS "\n"
     "Exit status: 0; 1 after an error of the guest, a fault, an abort, the time-out or a limit; 2 when used "
@@ -35,6 +36,7 @@ static const char help[] =
 
 struct request {
     struct ph__session session;
+    struct ph__metering metering;
     uint64_t repeat;
     bool raw, stats, restore;
 
@@ -195,6 +197,7 @@ static int execute(struct request *request) {
     ph__held_flush(&session->output);
     take_stats(request, &counts);
     bool has_stats = request->stats && session->sandbox;
+    ph__metering_stop(&request->metering);
     ph__session_end(session);
     if (has_stats)
         print_stats(request, &counts, traced);
@@ -211,12 +214,15 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--repeat", PH__OPTION_COUNT, &request.repeat},
         {"--restore", PH__OPTION_FLAG, &request.restore},
         {"--stats", PH__OPTION_FLAG, &request.stats},
+        PH__METERING_OPTIONS(request.metering),
         {0},
     };
     int status = ph__options_parse(command, options, line);
 
     if (status == PH__OPTIONS_GO_ON)
         status = ph__session_check(command, session);
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__metering_check(command, &request.metering);
     if (status != PH__OPTIONS_GO_ON)
         goto clean_up;
     if (request.restore && !request.repeat) {
@@ -234,6 +240,8 @@ static int run(const struct ph__command *command, struct ph__line *line) {
     session->words = (struct ph__line){line->words + 2, line->count - 2};
     status = ph__session_open(command, session);
     if (status == PH__OPTIONS_GO_ON)
+        status = ph__metering_open(command, &request.metering, &session->config);
+    if (status == PH__OPTIONS_GO_ON)
         status = ph__session_trace(command, session);
     if (status == PH__OPTIONS_GO_ON)
         status = ph__finish_output(execute(&request));
@@ -241,6 +249,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
 clean_up:
     ph_snapshot_close(request.first);
     ph__session_free(session);
+    ph__metering_free(&request.metering);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/metrics.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "cli/streams.h"
@@ -25,7 +26,8 @@ static const char help[] =
     "  --env NAME=VALUE    add to its environment, which is empty otherwise; may be given "
     "again\n" PH__FILES_HELP
     "  --stdin             pass standard input on; without it the program reads end of "
-    "file\n" PH__TRACING_HELP "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "file\n" PH__TRACING_HELP PH__METERING_HELP
+    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
     "  --help              print this\n"
     "\n"
     "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
@@ -40,6 +42,7 @@ struct request {
     struct ph__words environment;
     struct ph__streams streams;
     struct ph__tracing trace;
+    struct ph__metering metering;
     struct ph__given_files files;
     const char *snapshot; /* refused */
     bool use_stdin;
@@ -82,6 +85,7 @@ static int run_image(ph_image *image, const char *path, struct request *request)
         ph__report_failure(path, &error);
         advise(image, &error);
     }
+    ph__metering_stop(&request->metering);
     ph__tracing_finish(&request->trace);
     return exit_status;
 }
@@ -105,6 +109,8 @@ static int run_file(const struct ph__command *command, const char *path, struct 
     }
     int exit_status = spare_files(command, path, request);
     if (exit_status == PH__OPTIONS_GO_ON)
+        exit_status = ph__metering_open(command, &request->metering, &request->config);
+    if (exit_status == PH__OPTIONS_GO_ON)
         exit_status = ph__tracing_open(command, &request->trace, &request->config);
     if (exit_status == PH__OPTIONS_GO_ON)
         exit_status = run_image(image, path, request);
@@ -125,6 +131,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         {"--file", PH__OPTION_WORDS, &request.files.words},
         {"--snapshot", PH__OPTION_WORD, &request.snapshot},
         PH__TRACING_OPTIONS(request.trace),
+        PH__METERING_OPTIONS(request.metering),
         {0},
     };
     const char *wrong = NULL;
@@ -132,6 +139,8 @@ static int run(const struct ph__command *command, struct ph__line *line) {
 
     if (status == PH__OPTIONS_GO_ON)
         status = ph__tracing_check(command, &request.trace, &request.config);
+    if (status == PH__OPTIONS_GO_ON)
+        status = ph__metering_check(command, &request.metering);
     if (status == PH__OPTIONS_GO_ON)
         status = ph__given_files_check(command, &request.files, &request.config);
     if (status != PH__OPTIONS_GO_ON)
@@ -164,6 +173,7 @@ clean_up:
     ph__words_free(&request.environment);
     ph__given_files_free(&request.files);
     ph__tracing_free(&request.trace);
+    ph__metering_free(&request.metering);
     return status;
 }
 

@@ -341,6 +341,9 @@ void ph__tracing_finish(struct ph__tracing *trace) {
     struct ph__progress progress;
 
     ph__progress_begin(&progress, tell_progress, trace);
+    /* While it is still counted. */
+    if (trace->tracer)
+        ph_tracer_flush(trace->tracer, 0);
     destroy_tracer(trace);
     uint64_t deadline_ns =
         ph__time_ns(CLOCK_MONOTONIC) + (trace->flush_ns ? trace->flush_ns : FLUSH_DEFAULT_NS);
