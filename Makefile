@@ -36,7 +36,7 @@ test:
 	@scripts/packages.sh build test
 	@scripts/configure.sh $(BUILD) "$(SAN)" tests
 	@$(NINJA)
-	@scripts/fetch-data.sh busybox
+	@scripts/fetch-data.sh busybox prometheus
 	@scripts/fetch-data.sh npm || echo "Tests that need packages of npm are skipped."
 	@scripts/run-tests.sh $(BUILD)
 

@@ -5,6 +5,7 @@
 # what is there already is left alone. All but npm are Debian packages.
 #
 #   busybox    build/cache/busybox/bin/busybox, a static program that knows nothing of pinhole
+#   prometheus build/cache/prometheus/usr/bin/promtool alone, which reads metrics as Prometheus does
 #   kernel     build/cache/kernel/boot/vmlinuz-VERSION and build/cache/kernel/lib/modules/VERSION
 #   npm        build/cache/npm/node_modules, the packages of tests/npm
 set -eu
@@ -17,6 +18,9 @@ find_package() {
     case $1 in
     busybox)
         echo busybox-static
+        ;;
+    prometheus)
+        echo prometheus
         ;;
     kernel)
         apt-cache depends --important linux-image-amd64 |
@@ -61,10 +65,18 @@ fetch_npm() {
     trap - EXIT
 }
 
+# unpack NAME DEB FOLDER. Of Prometheus, 100 MB, one program is enough.
+unpack() {
+    case $1 in
+    prometheus) dpkg-deb --fsys-tarfile "$2" | tar -x -C "$3" ./usr/bin/promtool ;;
+    *) dpkg-deb -x "$2" "$3" ;;
+    esac
+}
+
 fetch() {
     name=$1
     case $name in
-    busybox | kernel) ;;
+    busybox | kernel | prometheus) ;;
     npm)
         fetch_npm
         return
@@ -95,7 +107,7 @@ fetch() {
         update_lists
         download "$name"
     fi
-    dpkg-deb -x ./*.deb "$work/root"
+    unpack "$name" ./*.deb "$work/root"
     # Another call may have been faster.
     if [ ! -d "$cache/$name" ]; then
         mv -T "$work/root" "$cache/$name"
