@@ -177,17 +177,18 @@ static void say_nothing(void *context, const char *format, va_list arguments) {
 }
 
 /* Takes (file), whatever comes of it. The server's thread takes no signal: those are for the thread that runs
- * the guest, whose reads and writes they end. */
+ * the guest, whose reads and writes they end. MHD_USE_ITC: with all connections taken it does not look at the
+ * socket, and would not see either that it is to end. */
 static struct MHD_Daemon *start(int file, ph_metrics *metrics) {
     sigset_t all, before;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct MHD_Daemon *server =
-        MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, metrics,
-                         MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, file,
-                         MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                         IDLE_MAX_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
+    struct MHD_Daemon *server = MHD_start_daemon(
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, metrics,
+        MHD_OPTION_EXTERNAL_LOGGER, say_nothing, NULL, MHD_OPTION_LISTEN_SOCKET, file,
+        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_MAX_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!server)
         close(file);
