@@ -56,7 +56,7 @@ _pinhole() {
             esac
         elif ((operands == 0)) && [[ $word == --?* ]]; then
             case $word in
-            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --snapshot | --backend | --trace | --trace-* | --traceparent | --flush-timeout) skip=1 ;;
+            --memory | --timeout | --cpu-time | --max-* | --env | --file | --host | --repeat | --snapshot | --backend | --trace | --trace-* | --traceparent | --flush-timeout | --metrics-listen) skip=1 ;;
             esac
         elif ((operands == 0)) && [[ $word == [=:] ]]; then
             skip=1 # NAME=VALUE and FORMAT:PATH are three words too
@@ -88,6 +88,13 @@ _pinhole() {
         mapfile -t COMPREPLY < <(compgen -W 'complete drop flight' -- "$current")
         return
         ;;
+    --metrics-listen)
+        # An address has colons, at which bash splits words: only the usual one, while there is nothing yet.
+        if [[ -z $current ]]; then
+            COMPREPLY=('127.0.0.1:9464')
+        fi
+        return
+        ;;
     --file | --snapshot | -o)
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -106,8 +113,8 @@ _pinhole() {
     if ((operands == 0 && !called)) && [[ $current == -* && $previous != [=:] ]]; then
         local options='--help' trace='--trace --trace-level --trace-filter --trace-policy --trace-ring --traceparent --flush-timeout'
         case $subcommand in
-        run) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --env --file --stdin --backend $trace" ;;
-        call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --snapshot --raw --repeat --restore --stats --backend $trace" ;;
+        run) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --env --file --stdin --metrics-listen --backend $trace" ;;
+        call) options+=" --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --snapshot --raw --repeat --restore --stats --metrics-listen --backend $trace" ;;
         functions | 'snapshot info') options+=' --json' ;;
         'snapshot save') options+=" -o --call --memory --timeout --cpu-time --max-output --max-host-calls --max-message --host --file --backend $trace" ;;
         doctor) options+=' --json' ;;

@@ -76,6 +76,13 @@ static void options_take_their_values_behind_a_space_or_a_sign(void **state) {
          "text jsonl otlp text: jsonl: otlp: otlp-json: html: perfetto: chrome: ctf: folded: speedscope: "},
         {"pinhole call --trace speedscope : LICEN", "LICENSE "},
         {"pinhole run --memory =", " "},
+        {"pinhole run --metr", "--metrics-listen "},
+        {"pinhole call --metr", "--metrics-listen "},
+        {"pinhole snapshot save --metr", " "},
+        {"pinhole call --metrics-listen \"\"", "127.0.0.1:9464 "},
+        {"pinhole call --metrics-listen =", "127.0.0.1:9464 "},
+        {"pinhole run --metrics-listen = 127.0.0.1 : 9464 LICEN", "LICENSE "},
+        {"pinhole run --metrics-listen : 9464 LICEN", "LICENSE "},
         /* A path is one of the tree, where this runs. */
         {"pinhole run --trace text : LICEN", "LICENSE "},
         {"pinhole run --trace = jsonl : LICEN", "LICENSE "},
