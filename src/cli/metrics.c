@@ -128,7 +128,8 @@ static enum MHD_Result answer_metrics(struct MHD_Connection *connection, ph_metr
 /* Called by libmicrohttpd when a request's head is there. Its body, if it has one, is not waited for. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *body,
-                                  size_t *body_size, void **request) {
+                                  size_t *body_size, /* NOLINT(readability-non-const-parameter): as it is */
+                                  void **request) {
     (void)version;
     (void)body;
     (void)body_size;

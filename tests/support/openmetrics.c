@@ -185,7 +185,7 @@ static bool take_labels(const char **at, char *bound) {
             if (strcmp(names[i], name) == 0)
                 return WRONG("two labels %s", name);
         if (count < 8)
-            strcpy(names[count++], name);
+            snprintf(names[count++], sizeof names[0], "%s", name);
         for (; **at && **at != '"'; ++*at, length++) {
             if (**at == '\\' && !strchr("\\n\"", *++*at))
                 return WRONG("a wrong escape in a label");
@@ -288,7 +288,7 @@ const char *openmetrics_check(const char *text) {
             right = line[0] == '#' ? check_descriptor(&reader, line) : check_sample(&reader, line);
         if (!right) {
             snprintf(message, sizeof message, "line %u, '%.100s': %.100s", number, line, wrong);
-            strcpy(wrong, message);
+            snprintf(wrong, sizeof wrong, "%s", message);
             return wrong;
         }
         text += length + 1;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include <pinhole/metrics.h>
 #include <pinhole/trace.h>
 
 static const ph_signature visit_signature = {.result = PH_I32, .count = 1, .args = {PH_I32}};
@@ -58,7 +59,7 @@ static void assert_usable_or_broken(ph_sandbox *sandbox, ph_image *image) {
     }
 }
 
-static ph_status live(ph_image *image, ph_tracer *tracer, ph_error *error) {
+static ph_status live(ph_image *image, ph_tracer *tracer, ph_metrics *metrics, ph_error *error) {
     const char *const words[] = {"one", NULL};
     const ph_file files[] = {
         {.guest_path = "/file", .host_path = "/proc/self/exe"},
@@ -69,6 +70,7 @@ static ph_status live(ph_image *image, ph_tracer *tracer, ph_error *error) {
 
     config.timeout_ns = TEST_TIMEOUT_NS;
     config.tracer = tracer;
+    config.metrics = metrics;
     config.argv = config.envp = words;
     config.files = files;
     config.file_count = 2;
@@ -105,7 +107,7 @@ static ph_status add_sinks(ph_tracer *tracer, FILE *file, ph_error *error) {
 }
 
 /* Synchronous: whoever decodes on another thread would make the numbers of the calls depend on time. */
-static ph_status live_traced(ph_image *image, FILE *file, ph_error *error) {
+static ph_status live_traced(ph_image *image, FILE *file, ph_metrics *metrics, ph_error *error) {
     ph_tracer_config config = PH_TRACER_CONFIG_INIT;
     ph_tracer *tracer;
 
@@ -117,13 +119,22 @@ static ph_status live_traced(ph_image *image, FILE *file, ph_error *error) {
     }
     status = add_sinks(tracer, file, error);
     if (status == PH_OK)
-        status = live(image, tracer, error);
+        status = live(image, tracer, metrics, error);
     ph_tracer_destroy(tracer);
     return status;
 }
 
 ph_status failing_life_live(ph_image *image, FILE *file, ph_error *error) {
-    return file ? live_traced(image, file, error) : live(image, NULL, error);
+    ph_metrics *metrics;
+
+    ph_status status = ph_metrics_create(&metrics, error);
+    if (status != PH_OK) {
+        assert_null(metrics);
+        return status;
+    }
+    status = file ? live_traced(image, file, metrics, error) : live(image, NULL, metrics, error);
+    ph_metrics_destroy(metrics);
+    return status;
 }
 
 /* The statuses that calls lead to. Where one is not needed, or needed only at some places, PH_OK is as right.

@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,8 +233,8 @@ static void a_request_without_an_end_is_cut_off(void **state) {
     struct running running = start(ARGUMENTS("call", "--metrics-listen", ":0", "--repeat", FOR_EVER, GREET));
     const in_port_t port = port_of(&running, "127.0.0.1");
 
-    memset(header, 'x', sizeof header - 1);
-    memcpy(header, "GET /metrics HTTP/1.1\r\nX: ", 26);
+    int size = snprintf(header, sizeof header, "GET /metrics HTTP/1.1\r\nX: ");
+    memset(header + size, 'x', sizeof header - 1 - (size_t)size);
     int file = connected(port);
     assert_true(file >= 0);
     pour(file, header, sizeof header - 1);
@@ -319,13 +320,13 @@ static void it_listens_at_an_address_of_ipv6(void **state) {
     (void)state;
 
     test_needs_kvm();
-    if (file < 0 || bind(file, (struct sockaddr *)&address, sizeof address) != 0) {
-        if (file >= 0)
-            close(file);
+    const bool there = file >= 0 && bind(file, (struct sockaddr *)&address, sizeof address) == 0;
+    if (file >= 0)
+        close(file);
+    if (!there) {
         print_message("no IPv6 here\n");
         skip();
     }
-    close(file);
     struct running running =
         start(ARGUMENTS("call", "--metrics-listen", "[::1]:0", "--repeat", FOR_EVER, GREET));
     address.sin6_port = htons(port_of(&running, "[::1]"));
