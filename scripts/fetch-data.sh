@@ -58,6 +58,7 @@ fetch_npm() {
     mkdir -p "$cache"
     work=$(mktemp -d "$cache/.npm.XXXXXX")
     trap 'rm -rf "$work"' EXIT
+    chmod 755 "$work"
     cp tests/npm/package.json tests/npm/package-lock.json tests/npm/.npmrc "$work"
     npm --prefix "$work" ci >&2
     rm -rf "$cache/npm"

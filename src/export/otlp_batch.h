@@ -17,8 +17,8 @@ enum ph__otlp_encoding {
     PH__OTLP_JSON = 1,     /* one line, with its newline: TracesData and its siblings */
 };
 
-/* What is under way for one signal. Its memory is bounded by the settings' batch_bytes. One thread at a time.
- */
+/* What is under way for one signal: a request of at most the settings' batch_bytes, in twice as much memory
+ * at most. One thread at a time. */
 struct ph__otlp_batch;
 
 /* (settings) outlives it. NULL without memory. */
