@@ -144,6 +144,16 @@ PH_API void ph_otlp_sampler_from_environment(ph_sampler *sampler, double *ratio,
                                              ph_diagnostics_fn diagnostics, void *diagnostics_context);
 
 /**
+ * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG say, for the sampler and sampler_ratio of a
+ * ph_tracer_config: (*sampler) and (*ratio) stay as they are when the first is not set. It is always_on,
+ * always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio; all
+ * else, and a ratio that is not from 0 to 1, counts as not set and is told to (diagnostics), which may be
+ * NULL.
+ */
+PH_API void ph_otlp_sampler_from_environment(ph_sampler *sampler, double *ratio,
+                                             ph_diagnostics_fn diagnostics, void *diagnostics_context);
+
+/**
  * Fills (sink) with one that writes OTLP's JSON lines, as the collector's file exporter does
  * (https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/): one TracesData, LogsData or MetricsData
  * a line. Resource and limits come from the environment. A process killed leaves whole lines but for the

@@ -26,8 +26,12 @@ struct ph__otlp_pairs {
 struct ph__otlp_route {
     char *url;
     struct ph__otlp_pairs headers;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns; /* for one request and its repetitions */
     bool gzip;
+    /* Paths of PEM files, or NULL: whom to trust, and who we are. */
+    char *certificate;
+    char *client_certificate;
+    char *client_key;
 };
 
 struct ph__otlp_settings {
@@ -58,6 +62,9 @@ struct ph__otlp_settings {
     /* The most bytes of one request before compression, and of all requests that wait. Ours. */
     size_t batch_bytes; /* 4 MiB */
     size_t queue_bytes; /* 32 MiB */
+
+    /* The first pause before a request is repeated, half as long again each time. Ours. */
+    uint64_t backoff_ns; /* 1 s */
 };
 
 /* Fills (settings) from (config), which may be NULL, and the environment. Statuses as ph_otlp_create;
