@@ -26,6 +26,7 @@ musl-tools       cmd  musl-gcc
 util-linux       cmd  flock
 libjansson-dev   lib  jansson
 libmicrohttpd-dev lib libmicrohttpd
+libcurl4-openssl-dev lib libcurl
 libsqlite3-dev   lib  sqlite3
 zlib1g-dev       lib  zlib
 LIST

@@ -13,22 +13,10 @@
 
 #include <cmocka.h>
 
-/* Stand-ins for what the library does not have yet. */
+/* A stand-in for what the library does not have yet. */
 __attribute__((weak)) void ph_trace_span_id(uint64_t id, uint8_t bytes[8]) {
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(id * 0x9e3779b97f4a7c15u >> 8 * i);
-}
-
-__attribute__((weak)) ph_status ph__otlp_settings_read(const ph_otlp_config *config,
-                                                       struct ph__otlp_settings *settings, ph_error *error) {
-    (void)config;
-    (void)error;
-    *settings = otlp_settings();
-    return PH_OK;
-}
-
-__attribute__((weak)) void ph__otlp_settings_free(struct ph__otlp_settings *settings) {
-    (void)settings;
 }
 
 struct ph__otlp_settings otlp_settings(void) {
