@@ -43,7 +43,9 @@ void bench_trace_drain(const struct bench_paths *paths, struct bench_report *rep
 void bench_trace_decode(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace_policy(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace_lttng(const struct bench_paths *paths, struct bench_report *report);
+void bench_export_otlp(const struct bench_paths *paths, struct bench_report *report);
 void bench_export_speed(const struct bench_paths *paths, struct bench_report *report);
+void bench_export_call(const struct bench_paths *paths, struct bench_report *report);
 void bench_export_memory(const struct bench_paths *paths, struct bench_report *report);
 
 /* ---- measuring ----------------------------------------------------------------------------------------- */

@@ -135,6 +135,7 @@ void bench_export_call(const struct bench_paths *paths, struct bench_report *rep
     report_stats(sent.otlp, report);
     sending_close(&quiet);
     sending_close(&sent);
-    ph_otlp_destroy(sent.otlp, WAIT_NS);
+    ph_otlp_shutdown(sent.otlp, WAIT_NS);
+    ph_otlp_destroy(sent.otlp);
     collector_stop(&collector);
 }

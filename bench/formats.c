@@ -10,10 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <pinhole/otlp.h>
+
 const struct format formats[] = {
-    {"perfetto", ph_perfetto_sink_open},     {"chrome", ph_chrome_sink_open}, {"ctf", NULL},
-    {"folded", ph_folded_sink_open},         {"jsonl", ph_jsonl_sink_open},   {"text", ph_text_sink_open},
+    {"perfetto", ph_perfetto_sink_open},
+    {"chrome", ph_chrome_sink_open},
+    {"ctf", NULL},
+    {"folded", ph_folded_sink_open},
+    {"jsonl", ph_jsonl_sink_open},
+    {"text", ph_text_sink_open},
     {"speedscope", ph_speedscope_sink_open},
+    {"otlp-json", ph_otlp_json_sink_open},
 };
 
 const size_t format_count = sizeof formats / sizeof formats[0];

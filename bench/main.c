@@ -29,7 +29,9 @@ static const struct {
     {"trace-policy", bench_trace_policy},
     {"trace-lttng", bench_trace_lttng},
     {"export-speed", bench_export_speed},
+    {"export-otlp", bench_export_otlp},
     {"export-memory", bench_export_memory},
+    {"export-call", bench_export_call},
 };
 
 #define QUESTION_COUNT (sizeof questions / sizeof questions[0])

@@ -65,7 +65,7 @@ typedef struct ph_otlp_config {
      * counters. */
     ph_metrics *metrics;
     /** One line when something was lost or refused, and what: at most one in ten seconds for each signal, and
-     * one at the end. Called on the exporter's thread, or by ph_otlp_destroy. */
+     * one at the end. Called on the exporter's thread, or by ph_otlp_shutdown. */
     ph_diagnostics_fn diagnostics;
     void *diagnostics_context;
 } ph_otlp_config;
@@ -130,18 +130,10 @@ PH_API ph_status ph_otlp_get_stats(ph_otlp *otlp, ph_otlp_stats *stats);
 PH_API void ph_otlp_shutdown(ph_otlp *otlp, uint64_t timeout_ns);
 
 /**
- * Frees (otlp), which may be NULL, after ph_otlp_shutdown. Without that before, what is queued is lost, which
- * nobody is told.
+ * Frees (otlp), which may be NULL, after ph_otlp_shutdown; without that before, as after one that waits for
+ * nothing.
  */
 PH_API void ph_otlp_destroy(ph_otlp *otlp);
-
-/**
- * Sets (sampler) and (ratio), for a ph_tracer_config, to what OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG
- * say; leaves them as they are where those are not set, or make no sense, which (diagnostics), unless it is
- * NULL, is told.
- */
-PH_API void ph_otlp_sampler_from_environment(ph_sampler *sampler, double *ratio,
-                                             ph_diagnostics_fn diagnostics, void *diagnostics_context);
 
 /**
  * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG say, for the sampler and sampler_ratio of a

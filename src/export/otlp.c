@@ -38,7 +38,8 @@ static void sink_add(ph_otlp *otlp, ph_export_signal signal,
     if (otlp->owner != ph__process_id())
         return;
     pthread_mutex_lock(&otlp->lock);
-    ph__otlp_lane_add(otlp, &otlp->lanes[signal], put, item);
+    if (!otlp->stop)
+        ph__otlp_lane_add(otlp, &otlp->lanes[signal], put, item);
     pthread_mutex_unlock(&otlp->lock);
 }
 
@@ -162,7 +163,7 @@ ph_status ph__otlp_create(const ph_otlp_config *config, struct ph__otlp_settings
     locks_init(otlp);
     ph_status status = otlp->settings.disabled ? PH_OK : start(otlp, error);
     if (status != PH_OK) {
-        ph_otlp_destroy(otlp, 0);
+        ph_otlp_destroy(otlp);
         return status;
     }
     *result = otlp;
@@ -197,6 +198,7 @@ static void thread_stop(ph_otlp *otlp, uint64_t timeout_ns) {
     pthread_mutex_unlock(&otlp->lock);
     curl_multi_wakeup(otlp->multi);
     ph__system.pthread_join(otlp->thread, NULL);
+    otlp->has_thread = false;
     ph__otlp_tell(otlp, ph__time_ns(CLOCK_MONOTONIC), true);
 }
 
@@ -210,11 +212,16 @@ static void lanes_free(ph_otlp *otlp) {
     }
 }
 
-void ph_otlp_destroy(ph_otlp *otlp, uint64_t timeout_ns) {
+void ph_otlp_shutdown(ph_otlp *otlp, uint64_t timeout_ns) {
+    if (otlp && otlp->owner == ph__process_id())
+        thread_stop(otlp, timeout_ns);
+}
+
+void ph_otlp_destroy(ph_otlp *otlp) {
     if (!otlp)
         return;
     if (otlp->owner == ph__process_id()) {
-        thread_stop(otlp, timeout_ns);
+        thread_stop(otlp, 0);
         lanes_free(otlp);
         for (size_t i = 0; i < PH__OTLP_SIGNALS; i++)
             ph__otlp_transfer_free(&otlp->lanes[i].transfer);

@@ -63,7 +63,8 @@ void fixture_create(struct fixture *fixture) {
 void fixture_destroy_otlp(struct fixture *fixture, uint64_t timeout_ns) {
     const uint64_t before = test_now_ns();
 
-    ph_otlp_destroy(fixture->otlp, timeout_ns);
+    ph_otlp_shutdown(fixture->otlp, timeout_ns);
+    ph_otlp_destroy(fixture->otlp);
     /* Nothing here needs all of it: who takes it waits for nothing. */
     assert_true(test_now_ns() - before < LONG_NS);
     fixture->otlp = NULL;

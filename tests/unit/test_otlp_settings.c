@@ -467,7 +467,8 @@ static void every_call_that_fails_is_reported_and_leaves_nothing(void **state) {
         const char *failed = failing.failed;
         failing = (struct failing){0};
         if (status == PH_OK) {
-            ph_otlp_destroy(otlp, 0);
+            ph_otlp_shutdown(otlp, 0);
+            ph_otlp_destroy(otlp);
             if (failed && !may_fail(failed))
                 fail_msg("%s failed, and nobody was told", failed);
             if (!failed)
