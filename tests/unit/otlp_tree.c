@@ -13,12 +13,6 @@
 
 #include <cmocka.h>
 
-/* A stand-in for what the library does not have yet. */
-__attribute__((weak)) void ph_trace_span_id(uint64_t id, uint8_t bytes[8]) {
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(id * 0x9e3779b97f4a7c15u >> 8 * i);
-}
-
 struct ph__otlp_settings otlp_settings(void) {
     static char name[] = "service.name", value[] = "test";
     static struct ph__otlp_pair resource[] = {{name, value}};
