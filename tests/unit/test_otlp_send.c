@@ -334,7 +334,8 @@ static void a_child_may_destroy_and_the_parent_goes_on(void **state) {
         fixture.sink.flush(fixture.sink.context);
         const bool ok = ph_otlp_flush(fixture.otlp, LONG_NS) == PH_E_FORKED &&
                         ph_otlp_get_stats(fixture.otlp, &stats) == PH_E_FORKED;
-        ph_otlp_destroy(fixture.otlp, LONG_NS);
+        ph_otlp_shutdown(fixture.otlp, LONG_NS);
+        ph_otlp_destroy(fixture.otlp);
         _exit(ok ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -364,7 +365,8 @@ static void wrong_arguments_are_refused(void **state) {
     assert_int_equal(ph_otlp_get_stats(fixture.otlp, NULL), PH_E_ARGUMENT);
     stats.size++;
     assert_int_equal(ph_otlp_get_stats(fixture.otlp, &stats), PH_E_ARGUMENT);
-    ph_otlp_destroy(NULL, 0);
+    ph_otlp_shutdown(NULL, 0);
+    ph_otlp_destroy(NULL);
     fixture_end(&fixture);
 }
 
