@@ -55,9 +55,8 @@ static void wrong_options_are_refused(void **state) {
         const char *message;
     } wrong[] = {
         {{"--trace", "xml"},
-         "pinhole: --trace takes text, jsonl, chrome, perfetto, ctf, folded or speedscope, and :PATH behind "
-         "it, not "
-         "'xml';"},
+         "pinhole: --trace takes text, jsonl, otlp, otlp-json, html, perfetto, chrome, ctf, folded or "
+         "speedscope, and :PATH (of otlp, :URL) behind it, not 'xml';"},
         {{"--trace", ""}, "pinhole: --trace takes text, jsonl,"},
         {{"--trace", "textual:x"}, "pinhole: --trace takes text, jsonl,"},
         {{"--trace", "text:"}, "pinhole: --trace text: wants a path behind the colon;"},
