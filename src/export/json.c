@@ -8,10 +8,26 @@
 #include "base/error.h"
 #include "export/out.h"
 
+/* JSON in a page: without these three, nothing in it is a tag, a comment or an entity. */
+static bool is_escaped(const struct ph__out *out, int32_t point) {
+    return ph__text_is_control(point) || (out->markup && (point == '<' || point == '>' || point == '&'));
+}
+
+/* How many of the (length) bytes at (text) go as they are. */
+static size_t plain_of(const struct ph__out *out, const char *text, size_t length) {
+    size_t at = 0;
+
+    if (!out->markup)
+        return ph__out_plain(text, length);
+    while (at < length && ph__out_plain(text + at, 1) == 1 && !is_escaped(out, text[at]))
+        at++;
+    return at;
+}
+
 void ph__json_text(struct ph__out *out, const char *text, size_t length) {
     ph__out_text(out, "\"");
     for (size_t at = 0;;) {
-        size_t plain = ph__out_plain(text + at, length - at);
+        size_t plain = plain_of(out, text + at, length - at);
         size_t size = 1;
         ph__out_add(out, text + at, plain);
         at += plain;
@@ -20,7 +36,7 @@ void ph__json_text(struct ph__out *out, const char *text, size_t length) {
         int32_t point = ph__text_take_code_point((const uint8_t *)text + at, length - at, &size);
         if (point < 0)
             ph__out_text(out, "\xef\xbf\xbd");
-        else if (ph__text_is_control(point))
+        else if (is_escaped(out, point))
             ph__out_format(out, "\\u%04x", (unsigned)point);
         else if (point == '"' || point == '\\')
             ph__out_format(out, "\\%c", (char)point);

@@ -12,6 +12,7 @@
 void ph__out_flush(struct ph__out *out) {
     if (out->file && out->used && !ferror(out->file))
         fwrite(out->bytes, 1, out->used, out->file);
+    out->written += out->used;
     out->used = 0;
 }
 

@@ -13,14 +13,16 @@
 
 /* Where bytes are put. With a (file) they are written to it whenever (bytes) is full; without one, what does
  * not fit is left out, at the end and between characters, and (cut) says so. (ascii): characters beyond ASCII
- * are escaped for a terminal. */
+ * are escaped for a terminal. (markup): what begins or ends something in HTML is escaped in JSON's texts. */
 struct ph__out {
     FILE *file;
     char *bytes;
     size_t capacity;
     size_t used;
+    uint64_t written; /* to the file, so far */
     bool cut;
     bool ascii;
+    bool markup;
 };
 
 /* As ph__out_add, which calls it for what does not fit, or is behind what was cut. */
