@@ -75,9 +75,10 @@ PH_API ph_status ph_perfetto_sink_open(const ph_file_sink *options, ph_sink *sin
 /**
  * Fills (sink) with one that writes a page in HTML, complete in itself, that shows the trace in a browser: a
  * line of time and a flame graph to zoom into, search, the fields of a span, and totals for each name. It
- * loads nothing, from nowhere. The first 100,000 spans are in it, and as many events; it says how many more
- * there were. A process killed leaves a page with all but the last few hundred. (options) may be NULL.
- * PH_E_ARGUMENT or PH_E_MEMORY.
+ * loads nothing, from nowhere. The first 100,000 spans are in it, and as many events and values of counters,
+ * while the file is below 64 MiB; and up to 1,000 calls, starts and the like that end after that, since all
+ * else lies in them. It says how many more there were. A process killed leaves a page with all but the last
+ * few KiB. It takes about 250 KiB of memory. (options) may be NULL. PH_E_ARGUMENT or PH_E_MEMORY.
  */
 PH_API ph_status ph_html_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error);
 
