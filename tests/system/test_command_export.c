@@ -60,7 +60,7 @@ static json_t *take_json(const struct output *output) {
 }
 
 static void a_path_is_needed(void **state) {
-    static const char *const formats[] = {"chrome", "folded", "speedscope"};
+    static const char *const formats[] = {"chrome", "folded", "speedscope", "html"};
     char message[120], empty[24];
 
     (void)state;

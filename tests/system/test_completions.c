@@ -72,7 +72,7 @@ static void options_take_their_values_behind_a_space_or_a_sign(void **state) {
         {"pinhole run --flush-timeout =", " "},
         {"pinhole call --trace-p", "--trace-policy "},
         {"pinhole call --tracep", "--traceparent "},
-        {"pinhole call --trace \"\"", 
+        {"pinhole call --trace \"\"",
          "text jsonl otlp text: jsonl: otlp: otlp-json: html: perfetto: chrome: ctf: folded: speedscope: "},
         {"pinhole call --trace speedscope : LICEN", "LICENSE "},
         {"pinhole run --memory =", " "},
