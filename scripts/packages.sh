@@ -41,6 +41,7 @@ libclang-rt-dev  file ../lib/clang
 babeltrace2      cmd  babeltrace2
 nodejs           cmd  node
 npm              cmd  npm
+chromium         cmd  chromium
 LIST
         ;;
     demo) ;;
