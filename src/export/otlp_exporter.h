@@ -101,17 +101,33 @@ struct ph_otlp {
     uint64_t retries;
 };
 
-/* ---- otlp_queue.c: from items to requests; all with the lock held, but for the last -------------------- */
+/* ---- otlp_queue.c: from items to requests; with the lock held, where nothing else is said ---------------
+ */
 
 /* Adds one item: (put) is to add it to a batch, as those of otlp_batch.h. */
 void ph__otlp_lane_add(ph_otlp *otlp, struct ph__otlp_lane *lane,
                        bool (*put)(struct ph__otlp_batch *batch, const void *item), const void *item);
 
 /* Makes a request of what is in the batch, if anything is. */
-void ph__otlp_lane_close_batch(ph_otlp *otlp, struct ph__otlp_lane *lane);
+void ph__otlp_lane_batch_close(ph_otlp *otlp, struct ph__otlp_lane *lane);
 
-/* Makes requests of what is due at (now_ns), asked for, or last. */
-void ph__otlp_collect(ph_otlp *otlp, uint64_t now_ns);
+/* What the exporter's thread has to do: a round sees what was asked for up to its beginning. */
+struct ph__otlp_round {
+    uint64_t now_ns;
+    uint64_t flushes; /* asked for */
+    bool flush;       /* one of them begins */
+    bool stop;
+    bool last;    /* it is the first round after the stop: whatever is there goes */
+    bool metrics; /* the host's own are due */
+};
+struct ph__otlp_round ph__otlp_round_begin(ph_otlp *otlp, uint64_t now_ns);
+
+/* Adds the host's own metrics to their lane's batch. Without the lock: to count them up takes locks of
+ * others. */
+void ph__otlp_metrics_take(ph_otlp *otlp);
+
+/* Makes requests of what is due in (round). */
+void ph__otlp_collect(ph_otlp *otlp, const struct ph__otlp_round *round);
 
 /* The next request, which is the caller's then, or NULL. */
 struct ph__otlp_request *ph__otlp_lane_take(struct ph__otlp_lane *lane);
@@ -131,7 +147,7 @@ uint64_t ph__otlp_next_ns(const ph_otlp *otlp);
 
 void ph__otlp_request_free(struct ph__otlp_request *request);
 
-/* Tells what was lost, without the lock: at most once in ten seconds for each signal, and at the end (last).
+/* Tells what was lost. Without the lock: at most once in ten seconds for each signal, and at the end (last).
  */
 void ph__otlp_tell(ph_otlp *otlp, uint64_t now_ns, bool last);
 

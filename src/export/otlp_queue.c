@@ -66,7 +66,7 @@ static void request_queue(struct ph__otlp_lane *lane, struct ph__otlp_request *r
     lane->waiting_bytes += request->size;
 }
 
-void ph__otlp_lane_close_batch(ph_otlp *otlp, struct ph__otlp_lane *lane) {
+void ph__otlp_lane_batch_close(ph_otlp *otlp, struct ph__otlp_lane *lane) {
     const size_t items = ph__otlp_batch_items(lane->batch);
 
     if (items == 0)
@@ -95,7 +95,7 @@ static bool batch_add(ph_otlp *otlp, struct ph__otlp_lane *lane,
     size_t before = ph__otlp_batch_items(lane->batch);
 
     if (!put(lane->batch, item)) {
-        ph__otlp_lane_close_batch(otlp, lane);
+        ph__otlp_lane_batch_close(otlp, lane);
         before = 0;
         if (!put(lane->batch, item))
             return false;
@@ -115,7 +115,7 @@ void ph__otlp_lane_add(ph_otlp *otlp, struct ph__otlp_lane *lane,
     if (first)
         lane->due_ns = add_ns(ph__time_ns(CLOCK_MONOTONIC), lane->delay_ns);
     if (ph__otlp_batch_items(lane->batch) >= lane->batch_max)
-        ph__otlp_lane_close_batch(otlp, lane);
+        ph__otlp_lane_batch_close(otlp, lane);
     /* Once for a batch's first item too, so that the thread learns when it is due. */
     if (first || lane->last_number != queued || lane->lost != lost)
         curl_multi_wakeup(otlp->multi);
@@ -135,35 +135,40 @@ static void visit_metric(void *context, const ph_metric *metric) {
     ph_otlp *otlp = context;
     const struct point point = {metric, ph__time_ns(CLOCK_REALTIME)};
 
+    pthread_mutex_lock(&otlp->lock);
     ph__otlp_lane_add(otlp, &otlp->lanes[PH_EXPORT_METRICS], put_metric, &point);
+    pthread_mutex_unlock(&otlp->lock);
 }
 
-/* Takes the host's own metrics when it is time, or (now). */
-static void metrics_collect(ph_otlp *otlp, uint64_t now_ns, bool now) {
-    if (!otlp->metrics || (!now && now_ns < otlp->metrics_ns))
-        return;
-    otlp->metrics_ns = add_ns(now_ns, otlp->settings.metric_interval_ns);
+struct ph__otlp_round ph__otlp_round_begin(ph_otlp *otlp, uint64_t now_ns) {
+    struct ph__otlp_round round = {.now_ns = now_ns, .stop = otlp->stop, .flushes = otlp->flushes_asked};
+
+    round.flush = otlp->flushes_done == otlp->flushes_taken && round.flushes > otlp->flushes_taken;
+    round.last = round.stop && !otlp->stop_taken;
+    round.metrics = otlp->metrics && (round.flush || round.last || now_ns >= otlp->metrics_ns);
+    if (round.metrics)
+        otlp->metrics_ns = add_ns(now_ns, otlp->settings.metric_interval_ns);
+    return round;
+}
+
+void ph__otlp_metrics_take(ph_otlp *otlp) {
     ph_metrics_visit(otlp->metrics, visit_metric, otlp);
-    /* They go together with what the guests have counted up to here. */
-    ph__otlp_lane_close_batch(otlp, &otlp->lanes[PH_EXPORT_METRICS]);
 }
 
-void ph__otlp_collect(ph_otlp *otlp, uint64_t now_ns) {
-    const bool flush = otlp->flushes_done == otlp->flushes_taken && otlp->flushes_asked > otlp->flushes_taken;
-    const bool last = otlp->stop && !otlp->stop_taken;
-
-    metrics_collect(otlp, now_ns, flush || last);
+void ph__otlp_collect(ph_otlp *otlp, const struct ph__otlp_round *round) {
     for (size_t i = 0; i < PH__OTLP_SIGNALS; i++) {
         struct ph__otlp_lane *lane = &otlp->lanes[i];
-        if (flush || last || otlp->send_asked || now_ns >= lane->due_ns)
-            ph__otlp_lane_close_batch(otlp, lane);
-        if (flush)
+        /* The host's metrics go together with what the guests have counted up to here. */
+        const bool metrics = round->metrics && lane->signal == PH_EXPORT_METRICS;
+        if (metrics || round->flush || round->last || otlp->send_asked || round->now_ns >= lane->due_ns)
+            ph__otlp_lane_batch_close(otlp, lane);
+        if (round->flush)
             lane->flush_number = lane->last_number;
     }
     otlp->send_asked = false;
-    otlp->stop_taken = otlp->stop;
-    if (flush)
-        otlp->flushes_taken = otlp->flushes_asked;
+    otlp->stop_taken = round->stop;
+    if (round->flush)
+        otlp->flushes_taken = round->flushes;
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
@@ -185,7 +190,7 @@ struct ph__otlp_request *ph__otlp_lane_take(struct ph__otlp_lane *lane) {
 void ph__otlp_lane_abandon(ph_otlp *otlp, struct ph__otlp_lane *lane, const char *reason) {
     struct ph__otlp_request *request;
 
-    ph__otlp_lane_close_batch(otlp, lane);
+    ph__otlp_lane_batch_close(otlp, lane);
     while ((request = ph__otlp_lane_take(lane)) != NULL) {
         ph__otlp_lane_lost(otlp, lane, request->items, reason);
         ph__otlp_request_free(request);

@@ -182,9 +182,14 @@ static bool step(ph_otlp *otlp, bool *stop) {
     int running = 0;
 
     pthread_mutex_lock(&otlp->lock);
-    *stop = otlp->stop;
-    ph__otlp_collect(otlp, now_ns);
+    const struct ph__otlp_round round = ph__otlp_round_begin(otlp, now_ns);
     pthread_mutex_unlock(&otlp->lock);
+    if (round.metrics)
+        ph__otlp_metrics_take(otlp);
+    pthread_mutex_lock(&otlp->lock);
+    ph__otlp_collect(otlp, &round);
+    pthread_mutex_unlock(&otlp->lock);
+    *stop = round.stop;
     if (*stop && now_ns >= otlp->stop_ns)
         return false;
     for (size_t i = 0; i < PH__OTLP_SIGNALS; i++)

@@ -370,18 +370,22 @@ static void batching_read(const char *kind, uint32_t *queue, uint32_t *batch, ui
     *batch = *queue;
 }
 
+/* More than OpenTelemetry's default of 2,048: a guest records in bursts, since it does not wait for its trace
+ * as a server waits for requests. What bounds memory are the bytes. */
+#define QUEUE_DEFAULT 65536u
+
 static void defaults_set(struct ph__otlp_settings *settings) {
     *settings = (struct ph__otlp_settings){
         .span_events_max = 128,
-        .span_queue_max = 2048,
+        .span_queue_max = QUEUE_DEFAULT,
         .span_batch_max = 512,
         .span_delay_ns = 5 * PH__SECOND_NS,
-        .log_queue_max = 2048,
+        .log_queue_max = QUEUE_DEFAULT,
         .log_batch_max = 512,
         .log_delay_ns = 1 * PH__SECOND_NS,
         .metric_interval_ns = 60 * PH__SECOND_NS,
         .batch_bytes = (size_t)4 << 20,
-        .queue_bytes = (size_t)32 << 20,
+        .queue_bytes = (size_t)64 << 20,
         .backoff_ns = 1 * PH__SECOND_NS,
     };
 }

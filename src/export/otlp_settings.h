@@ -51,7 +51,7 @@ struct ph__otlp_settings {
     uint32_t log_value_bytes_max;  /* UINT32_MAX */
 
     /* OTEL_BSP_* and OTEL_BLRP_*: how many items wait at most, and in one request; how long they wait. */
-    uint32_t span_queue_max; /* 2048, or what the environment says; at least a batch */
+    uint32_t span_queue_max; /* 65536, or what the environment says */
     uint32_t span_batch_max; /* 512 */
     uint64_t span_delay_ns;  /* 5 s */
     uint32_t log_queue_max;
@@ -61,7 +61,7 @@ struct ph__otlp_settings {
 
     /* The most bytes of one request before compression, and of all requests that wait. Ours. */
     size_t batch_bytes; /* 4 MiB */
-    size_t queue_bytes; /* 32 MiB */
+    size_t queue_bytes; /* 64 MiB */
 
     /* The first pause before a request is repeated, half as long again each time. Ours. */
     uint64_t backoff_ns; /* 1 s */

@@ -73,10 +73,10 @@ static void without_anything_there_are_the_specifications_defaults(void **state)
     assert_int_equal(settings.event_attributes_max, 128);
     assert_int_equal(settings.log_attributes_max, 128);
     assert_int_equal(settings.log_value_bytes_max, UINT32_MAX);
-    assert_int_equal(settings.span_queue_max, 2048);
+    assert_int_equal(settings.span_queue_max, 65536);
     assert_int_equal(settings.span_batch_max, 512);
     assert_int_equal(settings.span_delay_ns, 5000 * MS);
-    assert_int_equal(settings.log_queue_max, 2048);
+    assert_int_equal(settings.log_queue_max, 65536);
     assert_int_equal(settings.log_batch_max, 512);
     assert_int_equal(settings.log_delay_ns, 1000 * MS);
     assert_int_equal(settings.metric_interval_ns, 60000 * MS);
@@ -147,9 +147,9 @@ static void variables_set_what_they_name(void **state) {
         {"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT=0", "span bytes", 0, false},
         {"OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT=5", "log bytes", 5, false},
         {"OTEL_BSP_MAX_QUEUE_SIZE=9000", "span queue", 9000, false},
-        {"OTEL_BSP_MAX_QUEUE_SIZE=0", "span queue", 2048, true},
+        {"OTEL_BSP_MAX_QUEUE_SIZE=0", "span queue", 65536, true},
         {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=10", "span batch", 10, false},
-        {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=9000", "span batch", 2048, true},
+        {"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=90000", "span batch", 65536, true},
         {"OTEL_BSP_MAX_QUEUE_SIZE=100", "span batch", 100, false},
         {"OTEL_BSP_SCHEDULE_DELAY=250", "span delay", 250 * MS, false},
         {"OTEL_BSP_SCHEDULE_DELAY=0", "span delay", 0, false},
