@@ -12,6 +12,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 cache=$PWD/build/cache
+npm=$PWD/tests/npm
 
 # Which package holds NAME. The kernel's is the one that the package without a version depends on.
 find_package() {
@@ -48,7 +49,7 @@ download() {
 
 # The versions and the hashes are those of the lock file; when that changes, so does what is there.
 fetch_npm() {
-    if cmp -s tests/npm/package-lock.json "$cache/npm/package-lock.json"; then
+    if cmp -s "$npm/package-lock.json" "$cache/npm/package-lock.json"; then
         return 0
     fi
     if ! command -v npm >/dev/null 2>&1; then
@@ -59,7 +60,7 @@ fetch_npm() {
     work=$(mktemp -d "$cache/.npm.XXXXXX")
     trap 'rm -rf "$work"' EXIT
     chmod 755 "$work"
-    cp tests/npm/package.json tests/npm/package-lock.json tests/npm/.npmrc "$work"
+    cp "$npm/package.json" "$npm/package-lock.json" "$npm/.npmrc" "$work"
     npm --prefix "$work" ci >&2
     rm -rf "$cache/npm"
     mv -T "$work" "$cache/npm"
