@@ -79,7 +79,10 @@ bool ph_traceparent_is_valid(const char *traceparent) {
 }
 
 PH__HOT void ph__traceparent_write(char text[PH_TRACEPARENT_SIZE], const struct ph__traceparent *parent) {
-    memcpy(text, "00-", TRACE_AT);
+    const uint8_t version = 0;
+
+    bytes_write(text + VERSION_AT, &version, 1);
+    text[TRACE_AT - 1] = '-';
     bytes_write(text + TRACE_AT, parent->trace_id, sizeof parent->trace_id);
     text[PARENT_AT - 1] = '-';
     bytes_write(text + PARENT_AT, parent->parent, sizeof parent->parent);

@@ -145,7 +145,7 @@ ph_status ph__stream_open(const struct ph__stream_options *options, struct ph__s
         return ph__error_set(error, PH_E_FORKED, "the tracer was made before fork()");
     struct ph__stream *stream = NULL;
     ph_status status = stream_make(options, &stream, error);
-    if (status != PH_OK)
+    if (!stream)
         return status;
     stream->tracer = tracer;
     stream->synchronous = tracer->synchronous;

@@ -52,11 +52,10 @@ struct ph__stream {
     const struct ph__caller *caller; /* NULL: nobody */
     struct ph__sampling sampling;    /* the tracer's */
     struct ph__ids ids;
-    struct ph__trace_ids trace_ids;
+    uint64_t span;                       /* the one that was begun last */
+    uint32_t unrecorded;                 /* open spans of a root that is not recorded */
     uint8_t trace_id[PH__TRACE_ID_SIZE]; /* of the last root */
     bool recorded;                       /* and whether it is recorded */
-    uint64_t span;                       /* the span that was begun last */
-    uint32_t unrecorded;                 /* open spans of a root that is not recorded */
     bool call_unrecorded;                /* the last call, start or run was not */
 
     /* Under (lock): */
@@ -65,16 +64,16 @@ struct ph__stream {
     ph_trace_policy policy;
     uint64_t last_tsc; /* of the last batch of records */
     bool attached;
+    bool quiet;    /* the last root is not recorded: the words are off, and the ring is given up */
+    bool any_lost; /* any of (lost) */
     struct ph__ring_view view;
     struct ph__words wanted;
-    bool quiet;            /* the last root is not recorded: the words are off, and the ring is given up */
     uint64_t tail;         /* the truth behind view.control->tail */
     uint64_t flight_start; /* policy `flight`: where the call's records begin */
     uint64_t call_bytes, sandbox_bytes;
     uint64_t ring_dropped;            /* the guest's count of drops, as it was told last */
     uint64_t ring_dropped_bytes;      /* and of their bytes */
     struct ph__lost lost[PH__LOSSES]; /* by enum ph__loss */
-    bool any_lost;
     ph_trace_stats produced;
     struct ph__queue queue;
     uint32_t open;     /* spans of the host whose begin is in the queue, or was */
@@ -89,6 +88,9 @@ struct ph__stream {
     /* Under the tracer's lock: */
     struct ph__tree *tree;
     ph_trace_stats consumed;
+
+    /* The sandbox's thread's again: last, so that what each call needs lies close together. */
+    struct ph__trace_ids trace_ids;
 };
 
 struct ph__sinks {

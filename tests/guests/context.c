@@ -50,9 +50,9 @@ static bool work(uint64_t n) {
     PH_EVENT("step", ph_u64("n", n));
     PH_LOG_INFO("step %llu", (unsigned long long)n);
     PH_COUNTER("steps", (int64_t)n);
-    getppid();
+    (void)getppid();
     visit(n);
-    getppid();
+    (void)getppid();
     PH_EVENT("late", ph_u64("n", n));
     return span.position != 0;
 }
