@@ -71,7 +71,7 @@ static void good_records_that_nobody_asked_for_do_not_come(void **state) {
 }
 
 static void neither_does_nonsense(void **state) {
-    static const int64_t distances[] = {-8, 8, 4, 4096, -4096, INT64_MAX, INT64_MIN, 1ll << 40, 1ll << 20};
+    static const int64_t distances[] = {-8, 8, 4, 4096, -4096, INT64_MAX, INT64_MIN, 1LL << 40, 1LL << 20};
 
     (void)state;
     test_needs_kvm();

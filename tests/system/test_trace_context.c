@@ -2,6 +2,7 @@
 /*
  * The caller's trace goes on in a sandbox, and from there to whom the guest and its host functions call.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <pinhole/pool.h>
@@ -62,7 +63,7 @@ static void guest_and_host_function_read_their_own_span(void **state) {
     test_needs_kvm();
     contexts_begin(&contexts, NULL, NULL);
     contexts_set(&contexts, SAMPLED, "a=1");
-    strcpy(said, contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
+    snprintf(said, sizeof said, "%s", contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
     contexts_work(&contexts, contexts.traced.sandbox);
     traced_flush(&contexts.traced);
     assert_string_equal(said, contexts_of(trace_span_named(collect, "call traceparent"), true));
@@ -84,7 +85,7 @@ static void without_a_caller_each_root_begins_a_trace(void **state) {
     (void)state;
     test_needs_kvm();
     contexts_begin(&contexts, NULL, NULL);
-    strcpy(said, contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
+    snprintf(said, sizeof said, "%s", contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
     contexts_work(&contexts, contexts.traced.sandbox);
     traced_finish(&contexts.traced);
     assert_string_equal(said, contexts_of(trace_span_named(collect, "call traceparent"), true));
@@ -174,7 +175,8 @@ static void the_config_says_it_from_the_beginning(void **state) {
     memset(traceparent, 'x', sizeof traceparent);
     memset(tracestate, 'x', sizeof tracestate);
     test_status(contexts.traced.sandbox, ph_sandbox_start(contexts.traced.sandbox), PH_OK);
-    strcpy(said, contexts_asked(&contexts, contexts.traced.sandbox, "first_traceparent"));
+    snprintf(said, sizeof said, "%s",
+             contexts_asked(&contexts, contexts.traced.sandbox, "first_traceparent"));
     traced_finish(&contexts.traced);
     assert_string_equal(said, contexts_of(trace_span_named(collect, "start"), true));
     assert_caller(trace_span_named(collect, "create"), SAMPLED, "a=1");
@@ -273,7 +275,7 @@ static void a_restored_guest_reads_the_call_that_it_is_in(void **state) {
         test_status(sandbox, ph_sandbox_restore(sandbox, snapshot), PH_OK);
         trace_collect_clear(&contexts.traced.collect);
         /* It was the same call in which its hook for restores ran. */
-        strcpy(said, contexts_asked(&contexts, sandbox, "restored_traceparent"));
+        snprintf(said, sizeof said, "%s", contexts_asked(&contexts, sandbox, "restored_traceparent"));
         traced_flush(&contexts.traced);
         const ph_trace_span *call = trace_span_named(collect, "call restored_traceparent");
         assert_caller(call, "00-11111111111111111111111111111111-2222222222222222-01", NULL);

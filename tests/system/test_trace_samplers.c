@@ -4,6 +4,7 @@
  * whatever came before.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <pinhole/snapshot.h>
@@ -50,12 +51,12 @@ static void a_call_that_is_not_sampled_records_nothing(void **state) {
         assert_false(contexts_work(&contexts, contexts.traced.sandbox));
         assert_int_equal(call_records(contexts.traced.sandbox), 0);
         /* It is passed on all the same, so that others leave it out too. */
-        strcpy(again, contexts.visit.traceparent);
+        snprintf(again, sizeof again, "%s", contexts.visit.traceparent);
         assert_memory_equal(again, NOT_SAMPLED, sizeof "00-" TRACE - 1);
         assert_string_equal(again + PH_TRACEPARENT_SIZE - 3, "00");
         assert_memory_not_equal(again + 36, PARENT, sizeof PARENT - 1);
         assert_string_equal(contexts.visit.tracestate, "a=1");
-        strcpy(said, contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
+        snprintf(said, sizeof said, "%s", contexts_asked(&contexts, contexts.traced.sandbox, "traceparent"));
         assert_true(ph_traceparent_is_valid(said));
         assert_string_equal(said + PH_TRACEPARENT_SIZE - 3, "00");
         assert_string_not_equal(said, again);

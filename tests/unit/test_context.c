@@ -49,7 +49,7 @@ static void what_is_valid_is_accepted(void **state) {
         {"01-" TRACE "-" PARENT "-01-what the future brings", true},
         {"fe-" TRACE "-" PARENT "-00-", false},
     };
-    struct ph__traceparent read;
+    struct ph__traceparent read = {.sampled = false};
 
     (void)state;
     for (size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
