@@ -83,6 +83,10 @@ static int check_output(const struct ph__command *command, const char *output) {
     if (path && !*path)
         return ph__usage_error(command, "--trace %s wants a %s behind the colon", output,
                                format->target == PH__TRACE_COLLECTOR ? "URL" : "path");
+    if (path && format->target == PH__TRACE_COLLECTOR && strncmp(path, "http://", 7) != 0 &&
+        strncmp(path, "https://", 8) != 0)
+        return ph__usage_error(
+            command, "--trace %s: that is no URL of http or https, as http://localhost:4318", output);
     if (path && strcmp(path, "-") == 0)
         return ph__usage_error(
             command, "--trace %s would make a file of that name: standard output is /dev/stdout", output);
@@ -133,14 +137,19 @@ static int check_ring(const struct ph__command *command, const char *text, uint6
 }
 
 /* One that is not valid is ignored, as W3C Trace Context asks, but not in silence. */
-static void check_traceparent(const struct ph__tracing *trace, ph_config *config) {
-    if (trace->traceparent && !ph_traceparent_is_valid(trace->traceparent))
-        ph__warn("--traceparent '%s' is not valid, and is ignored", trace->traceparent);
-    else
-        config->traceparent = trace->traceparent;
+static void check_traceparent(struct ph__tracing *trace, ph_config *config) {
+    const char *text = trace->traceparent;
+
+    if (text && !ph_traceparent_is_valid(text)) {
+        ph__warn("--traceparent '%s' is not valid, and is ignored", text);
+        return;
+    }
+    config->traceparent = text;
+    /* The flags, two digits of which the lowest bit is this, stand at a fixed place. */
+    trace->unsampled = text && strchr("02468ace", text[PH_TRACEPARENT_SIZE - 2]);
 }
 
-int ph__tracing_check(const struct ph__command *command, const struct ph__tracing *trace, ph_config *config) {
+int ph__tracing_check(const struct ph__command *command, struct ph__tracing *trace, ph_config *config) {
     int status = check_outputs(command, &trace->outputs);
 
     if (status != PH__OPTIONS_GO_ON)
@@ -222,6 +231,8 @@ static int make_tracer(const struct ph__command *command, struct ph__tracing *tr
     config.filter = filter;
     if (asks_environment(trace))
         ph_otlp_sampler_from_environment(&config.sampler, &config.sampler_ratio, warn, NULL);
+    if (trace->unsampled && config.sampler <= PH_SAMPLER_PARENT_RATIO)
+        ph__warn("--traceparent says that this is not sampled (it ends with -00): nothing is traced");
     ph_status status = ph_tracer_create(&config, &trace->tracer, &error);
     free(filter);
     if (status == PH_OK)

@@ -22,6 +22,7 @@ struct ph__tracing {
     const char *traceparent;
     uint64_t flush_ns;
 
+    bool unsampled; /* by (traceparent) */
     ph_tracer *tracer;
     ph_metrics *metrics;    /* NULL: none of its own */
     ph_metrics *watched_by; /* which counts what the tracer does */
@@ -53,13 +54,15 @@ struct ph__tracing {
     "                      when the guest's ring is full: complete (wait), drop (the newest), flight (the "  \
     "oldest)\n"                                                                                              \
     "  --trace-ring SIZE   bytes of that ring, a power of two (256K)\n"                                      \
-    "  --traceparent TEXT  the caller's trace and span, as in the W3C header of that name\n"                 \
+    "  --traceparent TEXT  the caller's trace and span, as in the W3C header of that name; when it says "    \
+    "that\n"                                                                                                 \
+    "                      it is not sampled, nothing is traced\n"                                           \
     "  --flush-timeout DURATION\n"                                                                           \
     "                      wait this long for a collector at the end (5s)\n"
 
 /* Checks the options and puts those of the sandbox into (config). Returns PH__OPTIONS_GO_ON or an exit
  * status. Nothing has been opened then. */
-int ph__tracing_check(const struct ph__command *command, const struct ph__tracing *trace, ph_config *config);
+int ph__tracing_check(const struct ph__command *command, struct ph__tracing *trace, ph_config *config);
 
 /* Refuses to go on when a trace would overwrite the file at (path), which the command reads. Returns
  * PH__OPTIONS_GO_ON or an exit status. */

@@ -5,6 +5,8 @@
  * the end, and told then with what it has cost.
  */
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,12 +14,16 @@
 #include "base/time.h"
 #include "cli/trace_output.h"
 
+/* What a loss of a signal looks like in what an exporter says: "traces: REASON; 20 spans lost". */
+static const char *const signals[] = {"traces", "logs", "metrics"}; /* by ph_export_signal */
+#define SIGNALS (sizeof signals / sizeof signals[0])
+
 struct ph__collector {
-    ph_otlp *otlp; /* NULL once it is finished */
+    ph_otlp *otlp;
     pthread_mutex_t lock;
-    bool opening;      /* what is said now is about the settings */
-    char reason[400];  /* under (lock) */
-    ph_otlp_stats end; /* when it was finished */
+    bool opening;               /* what is said now is about the settings */
+    char reasons[SIGNALS][256]; /* the first of each; under (lock) */
+    ph_otlp_stats end;          /* when it was finished */
 };
 
 /* A ph_diagnostics_fn. */
@@ -29,8 +35,13 @@ static void take_reason(void *context, const char *message) {
         return;
     }
     pthread_mutex_lock(&collector->lock);
-    if (!*collector->reason)
-        snprintf(collector->reason, sizeof collector->reason, "%s", message);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        const size_t length = strlen(signals[i]);
+        if (strncmp(message, signals[i], length) == 0 && message[length] == ':' && !*collector->reasons[i])
+            /* Without the count, which is not the last. */
+            snprintf(collector->reasons[i], sizeof collector->reasons[i], "%.*s", (int)strcspn(message, ";"),
+                     message);
+    }
     pthread_mutex_unlock(&collector->lock);
 }
 
@@ -80,16 +91,33 @@ void ph__collector_finish(struct ph__collector *collector, uint64_t deadline_ns)
     read_stats(collector, &collector->end);
 }
 
-void ph__collector_warn(const struct ph__collector *collector) {
-    const ph_otlp_stats *end = &collector->end;
+/* Adds to (text), as far as there is room. */
+static void add(char *text, size_t size, const char *format, ...) PH_PRINTF(3, 4);
+static void add(char *text, size_t size, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list arguments;
 
-    if (end->lost_spans + end->lost_logs + end->lost_points)
-        ph__warn(
-            "not all of the trace was sent: %llu spans, %llu log records and %llu metric points are lost%s%s",
-            (unsigned long long)end->lost_spans, (unsigned long long)end->lost_logs,
-            (unsigned long long)end->lost_points, *collector->reason ? "; " : "", collector->reason);
-    else if (*collector->reason)
-        ph__warn("%s", collector->reason);
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+void ph__collector_warn(const struct ph__collector *collector) {
+    const uint64_t lost[SIGNALS] = {collector->end.lost_spans, collector->end.lost_logs,
+                                    collector->end.lost_points};
+    static const char *const items[SIGNALS] = {"spans", "log records", "data points"};
+    char text[900] = "";
+
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (lost[i])
+            add(text, sizeof text, "%s%llu %s", *text ? ", " : "", (unsigned long long)lost[i], items[i]);
+    if (!*text)
+        return;
+    size_t shown = 0;
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (lost[i] && *collector->reasons[i])
+            add(text, sizeof text, "%s%s", shown++ ? "; " : " (", collector->reasons[i]);
+    ph__warn("lost on the way to the collector: %s%s", text, shown ? ")" : "");
 }
 
 void ph__collector_free(struct ph__collector *collector) {
