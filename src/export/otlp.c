@@ -189,16 +189,19 @@ static uint64_t deadline_ns(uint64_t timeout_ns) {
     return timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX;
 }
 
+/* Of several that do it, the first one counts, and the others wait for nothing. */
 static void thread_stop(ph_otlp *otlp, uint64_t timeout_ns) {
-    if (!otlp->has_thread)
-        return;
     pthread_mutex_lock(&otlp->lock);
-    otlp->stop = true;
-    otlp->stop_ns = deadline_ns(timeout_ns);
+    const bool first = otlp->has_thread && !otlp->stop;
+    if (first) {
+        otlp->stop = true;
+        otlp->stop_ns = deadline_ns(timeout_ns);
+    }
     pthread_mutex_unlock(&otlp->lock);
+    if (!first)
+        return;
     curl_multi_wakeup(otlp->multi);
     ph__system.pthread_join(otlp->thread, NULL);
-    otlp->has_thread = false;
     ph__otlp_tell(otlp, ph__time_ns(CLOCK_MONOTONIC), true);
 }
 
@@ -250,9 +253,9 @@ ph_status ph_otlp_flush(ph_otlp *otlp, uint64_t timeout_ns) {
     pthread_mutex_lock(&otlp->lock);
     const uint64_t wanted = ++otlp->flushes_asked;
     curl_multi_wakeup(otlp->multi);
-    while (otlp->flushes_done < wanted && status == PH_OK)
+    while (otlp->flushes_done < wanted && !otlp->gone && status == PH_OK)
         if (pthread_cond_timedwait(&otlp->flushed, &otlp->lock, &until) != 0)
-            status = otlp->flushes_done < wanted ? PH_E_TIMED_OUT : PH_OK;
+            status = otlp->flushes_done < wanted && !otlp->gone ? PH_E_TIMED_OUT : PH_OK;
     pthread_mutex_unlock(&otlp->lock);
     return status;
 }

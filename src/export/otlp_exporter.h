@@ -84,7 +84,7 @@ struct ph_otlp {
     struct ph__otlp_lane lanes[PH__OTLP_SIGNALS];
     CURLM *multi;
     pthread_t thread;
-    bool has_thread;
+    bool has_thread; /* it was started; for good */
 
     pthread_mutex_t lock;
     pthread_cond_t flushed;
@@ -95,7 +95,8 @@ struct ph_otlp {
     uint64_t flushes_done;
     bool stop;
     bool stop_taken;     /* what was there at the stop is queued */
-    uint64_t stop_ns;    /* when the thread has to be gone */
+    uint64_t stop_ns;    /* when the thread has to be gone; does not change behind (stop) */
+    bool gone;           /* the thread does nothing more: who waits for it need not */
     uint64_t metrics_ns; /* when (metrics) are visited next */
     uint64_t requests;
     uint64_t retries;

@@ -67,7 +67,9 @@ static void lane_step(ph_otlp *otlp, struct ph__otlp_lane *lane, uint64_t now_ns
     if (transfer->active)
         return;
     if (transfer->request) {
-        if (transfer->retry_ns >= limit_ns(otlp, transfer, stop))
+        /* It may be later than the pause's end, by any time that the process was stopped. */
+        const uint64_t next_ns = now_ns > transfer->retry_ns ? now_ns : transfer->retry_ns;
+        if (next_ns >= limit_ns(otlp, transfer, stop))
             request_finish(otlp, lane, transfer->request->items, transfer->trouble);
         else if (now_ns >= transfer->retry_ns)
             attempt(otlp, lane, now_ns, true);
@@ -171,9 +173,13 @@ static void abandon(ph_otlp *otlp) {
             request_finish(otlp, lane, transfer->request->items, reason);
         pthread_mutex_lock(&otlp->lock);
         ph__otlp_lane_abandon(otlp, lane, reason);
-        ph__otlp_flush_settle(otlp);
         pthread_mutex_unlock(&otlp->lock);
     }
+    /* Also for flushes that wait behind the one under way. */
+    pthread_mutex_lock(&otlp->lock);
+    otlp->gone = true;
+    pthread_cond_broadcast(&otlp->flushed);
+    pthread_mutex_unlock(&otlp->lock);
 }
 
 /* Does all that can be done now. False at the end. */

@@ -5,7 +5,9 @@
  */
 #include "otlp_fixture.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -48,7 +50,7 @@ static void what_comes_after_a_recovery_arrives(void **state) {
     const uint16_t port = http_server_port(fixture.server);
     snprintf(url, sizeof url, "%s", http_server_url(fixture.server));
     fixture.config.endpoint = url;
-    fixture.config.timeout_ns = 200000000;
+    fixture.config.timeout_ns = 2000000000; /* a busy machine answers in that too */
     fixture_create(&fixture);
     fixture_span(&fixture, "span-one");
     fixture_flush(&fixture);
@@ -120,6 +122,53 @@ static void a_flush_ends_in_time_and_goes_on_by_itself(void **state) {
     fixture_end(&fixture);
 }
 
+static void *flush_for_ever(void *context) {
+    struct fixture *fixture = context;
+
+    return ph_otlp_flush(fixture->otlp, UINT64_MAX) == PH_OK ? fixture : NULL;
+}
+
+/* Waits until (count) flushes were asked for. */
+static void wait_for_flushes(const struct fixture *fixture, uint64_t count) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint64_t asked = 0;
+
+    while (asked < count) {
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&fixture->otlp->lock);
+        asked = fixture->otlp->flushes_asked;
+        pthread_mutex_unlock(&fixture->otlp->lock);
+    }
+}
+
+static void the_end_ends_every_flush(void **state) {
+    struct fixture fixture;
+    pthread_t threads[2];
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture.config.timeout_ns = 10 * LONG_NS;
+    http_server_script(fixture.server, TRACES, stall, COUNT(stall));
+    fixture_create(&fixture);
+    fixture_span(&fixture, "span-one");
+    /* The second one has to wait for the first. */
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, flush_for_ever, &fixture), 0);
+        if (i == 0)
+            http_server_wait(fixture.server, TRACES, 1);
+    }
+    wait_for_flushes(&fixture, COUNT(threads));
+    ph_otlp_shutdown(fixture.otlp, 1);
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        void *result = NULL;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, &fixture);
+    }
+    assert_int_equal(ph_otlp_flush(fixture.otlp, UINT64_MAX), PH_OK);
+    assert_int_equal(fixture_stats(&fixture).lost_spans, 1);
+    fixture_end(&fixture);
+}
+
 static void the_end_keeps_its_deadline(void **state) {
     struct fixture fixture;
 
@@ -134,7 +183,7 @@ static void the_end_keeps_its_deadline(void **state) {
     fixture_span(&fixture, "span-two");
     fixture_event(&fixture, "event-one");
     const uint64_t before = test_now_ns();
-    fixture_destroy_otlp(&fixture, 200000000);
+    fixture_destroy_otlp(&fixture, 2000000000);
     assert_true(test_now_ns() - before < LONG_NS);
     /* The logs were not held up. */
     assert_int_equal(http_server_count(fixture.server, LOGS), 1);
@@ -255,6 +304,7 @@ int main(void) {
         cmocka_unit_test(a_time_out_ends_a_request_that_nobody_answers),
         cmocka_unit_test(a_signal_that_stalls_holds_up_no_other),
         cmocka_unit_test(a_flush_ends_in_time_and_goes_on_by_itself),
+        cmocka_unit_test(the_end_ends_every_flush),
         cmocka_unit_test(the_end_keeps_its_deadline),
         cmocka_unit_test(the_end_without_time_loses_and_tells),
         cmocka_unit_test(the_end_does_not_wait_for_a_pause_that_is_too_long),
