@@ -24,14 +24,14 @@ struct sink {
     struct ph__otlp_batch *batches[SIGNALS]; /* by ph_export_signal */
 };
 
-/* Without memory for it, the line is lost. */
+/* Without memory for it, the line is lost. Once a write has failed, nothing follows (out.h). */
 static void write_line(struct sink *sink, ph_export_signal signal) {
     size_t size = 0;
 
     if (!ph__otlp_batch_items(sink->batches[signal]))
         return;
     uint8_t *line = ph__otlp_batch_take(sink->batches[signal], &size);
-    if (line)
+    if (line && !ferror(sink->file))
         fwrite(line, 1, size, sink->file);
     free(line);
 }
@@ -119,7 +119,7 @@ ph_status ph_otlp_json_sink_open(const ph_file_sink *options, ph_sink *sink, ph_
     struct sink *opened = calloc(1, sizeof *opened);
     if (!opened)
         return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of OpenTelemetry's JSON");
-    status = ph__otlp_settings_read(NULL, &opened->settings, error);
+    status = ph__otlp_settings_read_for_file(&opened->settings, error);
     if (status != PH_OK) {
         free(opened);
         return status;

@@ -401,6 +401,28 @@ static ph_status take_config(const ph_otlp_config *config, ph_otlp_config *taken
     return PH_OK;
 }
 
+/* How much of an item is kept, and how many are in a batch. */
+static void items_read(struct ph__otlp_settings *settings, const struct ph__otlp_notes *notes) {
+    limits_read(settings, notes);
+    batching_read("BSP", &settings->span_queue_max, &settings->span_batch_max, &settings->span_delay_ns,
+                  notes);
+    batching_read("BLRP", &settings->log_queue_max, &settings->log_batch_max, &settings->log_delay_ns, notes);
+}
+
+ph_status ph__otlp_settings_read_for_file(struct ph__otlp_settings *settings, ph_error *error) {
+    const ph_otlp_config config = PH_OTLP_CONFIG_INIT;
+    const struct ph__otlp_notes nobody = {0};
+
+    defaults_set(settings);
+    ph_status status = resource_read(&config, &settings->resource, &nobody, error);
+    if (status != PH_OK) {
+        ph__otlp_settings_free(settings);
+        return status;
+    }
+    items_read(settings, &nobody);
+    return PH_OK;
+}
+
 ph_status ph__otlp_settings_read(const ph_otlp_config *config, struct ph__otlp_settings *settings,
                                  ph_error *error) {
     ph_otlp_config taken = PH_OTLP_CONFIG_INIT;
@@ -421,11 +443,7 @@ ph_status ph__otlp_settings_read(const ph_otlp_config *config, struct ph__otlp_s
         return status;
     }
     timeouts_read(&taken, settings, &notes);
-    limits_read(settings, &notes);
-    batching_read("BSP", &settings->span_queue_max, &settings->span_batch_max, &settings->span_delay_ns,
-                  &notes);
-    batching_read("BLRP", &settings->log_queue_max, &settings->log_batch_max, &settings->log_delay_ns,
-                  &notes);
+    items_read(settings, &notes);
     if (ph__environment_number("OTEL_METRIC_EXPORT_INTERVAL", 1, &ms, &notes))
         settings->metric_interval_ns = ms * MILLISECOND_NS;
     return PH_OK;

@@ -72,6 +72,8 @@ struct ph__otlp_settings {
  * diagnostics. */
 ph_status ph__otlp_settings_read(const ph_otlp_config *config, struct ph__otlp_settings *settings,
                                  ph_error *error);
+/* The same for a file: nothing is asked of what is about a collector. PH_E_MEMORY. */
+ph_status ph__otlp_settings_read_for_file(struct ph__otlp_settings *settings, ph_error *error);
 void ph__otlp_settings_free(struct ph__otlp_settings *settings);
 
 #endif

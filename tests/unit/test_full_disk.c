@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <pinhole/export.h>
+#include <pinhole/otlp.h>
 
 #include "unit/sink_feed.h"
 
@@ -44,9 +45,14 @@ static void nothing_follows_what_could_not_be_written(void **state) {
         sink_open_fn *open;
         const char *begin;
     } formats[] = {
-        {ph_chrome_sink_open, "[\n{\"ph\":\"M\""},  {ph_perfetto_sink_open, "\n"},
-        {ph_folded_sink_open, "sandbox 1;call_0"},  {ph_speedscope_sink_open, "{\"$schema\""},
-        {ph_jsonl_sink_open, "{\"type\":\"span\""}, {ph_text_sink_open, "call 0"},
+        {ph_chrome_sink_open, "[\n{\"ph\":\"M\""},
+        {ph_perfetto_sink_open, "\n"},
+        {ph_folded_sink_open, "sandbox 1;call_0"},
+        {ph_speedscope_sink_open, "{\"$schema\""},
+        {ph_jsonl_sink_open, "{\"type\":\"span\""},
+        {ph_text_sink_open, "call 0"},
+        {ph_html_sink_open, "<!"},
+        {ph_otlp_json_sink_open, "{\"resourceSpans\""},
     };
     static const cookie_io_functions_t functions = {.write = disk_write};
 

@@ -176,12 +176,32 @@ static void without_memory_it_does_not_open(void **state) {
     assert_true(failing_has_failed("realloc"));
 }
 
+static void what_is_about_a_collector_does_not_matter(void **state) {
+    struct sink_feed feed;
+
+    (void)state;
+    setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "ftp://nowhere", 1);
+    setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", 1);
+    setenv("OTEL_EXPORTER_OTLP_HEADERS", "no pair", 1);
+    setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", 1);
+    feed_open(&feed, ph_otlp_json_sink_open);
+    feed_span(&feed, 1, 0, "call f", 10, 20);
+    feed_close(&feed);
+    assert_int_equal(content_of(feed.text, feed.size).spans, 1);
+    feed_free(&feed);
+    unsetenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+    unsetenv("OTEL_EXPORTER_OTLP_PROTOCOL");
+    unsetenv("OTEL_EXPORTER_OTLP_HEADERS");
+    unsetenv("OTEL_EXPORTER_OTLP_COMPRESSION");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_signal_has_lines_of_its_own),
         cmocka_unit_test(a_line_is_a_batch_and_what_is_there_is_whole),
         cmocka_unit_test(large_spans_end_a_line_earlier),
         cmocka_unit_test(nothing_is_an_empty_file),
+        cmocka_unit_test(what_is_about_a_collector_does_not_matter),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(without_memory_it_does_not_open),
     };
