@@ -22,6 +22,7 @@
 #include "export/out.h"
 #include "export/page/page.h"
 #include "export/perfetto_intern.h"
+#include "trace/ids.h"
 
 #define OUT_BYTES 8192u
 
@@ -252,9 +253,7 @@ static bool take_frame(struct sink *sink, const ph_trace_span *span) {
 
 /* Bytes in hexadecimal, unless all are 0. */
 static void add_hex(struct extras *extras, const char *key, const uint8_t *bytes, size_t size) {
-    static const uint8_t none[16];
-
-    if (memcmp(bytes, none, size) == 0)
+    if (!ph__id_is_set(bytes, size))
         return;
     add_key(extras, key);
     ph__out_text(&extras->sink->out, "\"");

@@ -8,13 +8,7 @@
 #include "export/otlp_fields.h"
 #include "export/otlp_parts.h"
 #include "export/span_kind.h"
-
-static bool is_set(const uint8_t *id, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        if (id[i])
-            return true;
-    return false;
-}
+#include "trace/ids.h"
 
 static void put_span_id(struct ph__otlp_writer *writer, struct ph__otlp_field field, uint64_t id) {
     uint8_t bytes[8];
@@ -32,7 +26,7 @@ static void put_count(struct ph__otlp_writer *writer, struct ph__otlp_field fiel
 
 static void put_ids(struct ph__otlp_writer *writer, const struct ph__otlp_limits *limits,
                     const ph_trace_span *span) {
-    const bool is_remote = !span->parent && is_set(span->remote_parent, sizeof span->remote_parent);
+    const bool is_remote = !span->parent && ph__id_is_set(span->remote_parent, sizeof span->remote_parent);
 
     ph__otlp_id(writer, SPAN_TRACE_ID, span->trace_id, sizeof span->trace_id);
     put_span_id(writer, SPAN_SPAN_ID, span->id);
@@ -174,7 +168,7 @@ void ph__otlp_put_event(struct ph__otlp_writer *writer, const struct ph__otlp_li
     ph__otlp_put_text(writer, LOG_SEVERITY_TEXT, ph__level_name(event->level), limits->text_bytes);
     put_what(writer, limits, event);
     put_log_attributes(writer, limits, event);
-    if (is_set(event->trace_id, sizeof event->trace_id)) {
+    if (ph__id_is_set(event->trace_id, sizeof event->trace_id)) {
         ph__otlp_fixed32(writer, LOG_FLAGS, FLAG_SAMPLED);
         ph__otlp_id(writer, LOG_TRACE_ID, event->trace_id, sizeof event->trace_id);
         if (event->span)
