@@ -21,7 +21,7 @@ static const char *const signals[] = {"traces", "logs", "metrics"}; /* by ph_exp
 struct ph__collector {
     ph_otlp *otlp;
     pthread_mutex_t lock;
-    bool opening;               /* what is said now is about the settings */
+    bool opened;                /* under (lock); what is said before is about the settings */
     char reasons[SIGNALS][256]; /* the first of each; under (lock) */
     ph_otlp_stats end;          /* when it was finished */
 };
@@ -30,12 +30,10 @@ struct ph__collector {
 static void take_reason(void *context, const char *message) {
     struct ph__collector *collector = context;
 
-    if (collector->opening) {
-        ph__warn("%s", message);
-        return;
-    }
     pthread_mutex_lock(&collector->lock);
-    for (size_t i = 0; i < SIGNALS; i++) {
+    if (!collector->opened)
+        ph__warn("%s", message);
+    for (size_t i = 0; i < SIGNALS && collector->opened; i++) {
         const size_t length = strlen(signals[i]);
         if (strncmp(message, signals[i], length) == 0 && message[length] == ':' && !*collector->reasons[i])
             /* Without the count, which is not the last. */
@@ -59,9 +57,10 @@ struct ph__collector *ph__collector_open(const char *url, ph_metrics *metrics, p
     config.metrics = metrics;
     config.diagnostics = take_reason;
     config.diagnostics_context = collector;
-    collector->opening = true;
     ph_status status = ph_otlp_create(&config, &collector->otlp, &error);
-    collector->opening = false;
+    pthread_mutex_lock(&collector->lock);
+    collector->opened = true;
+    pthread_mutex_unlock(&collector->lock);
     if (status == PH_OK) {
         ph_otlp_sink(collector->otlp, sink);
         return collector;
