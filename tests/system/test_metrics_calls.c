@@ -285,7 +285,9 @@ static void exits_are_those_of_the_calls(void **state) {
     assert_true(now.call_ns > now.host_ns);
     assert_int_equal(series("pinhole_guest_duration_seconds_count", NULL, NULL), 4);
     assert_int_equal(series("pinhole_start_duration_seconds_count", NULL, NULL), 1);
-    assert_int_equal(series("pinhole_call_duration_seconds_bucket{le=\"0.01\"}", NULL, NULL), 2);
+    /* One sleeps for longer than that, and a busy machine may take longer for the others too. */
+    assert_in_range(series("pinhole_call_duration_seconds_bucket{le=\"0.01\"}", NULL, NULL), 0, 2);
+    assert_int_equal(series("pinhole_call_duration_seconds_bucket{le=\"+Inf\"}", NULL, NULL), 3);
     ph_sandbox_destroy(sandbox);
     ph_image_close(image);
 }
