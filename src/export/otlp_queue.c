@@ -145,7 +145,9 @@ struct ph__otlp_round ph__otlp_round_begin(ph_otlp *otlp, uint64_t now_ns) {
 
     round.flush = otlp->flushes_done == otlp->flushes_taken && round.flushes > otlp->flushes_taken;
     round.last = round.stop && !otlp->stop_taken;
-    round.metrics = otlp->metrics && (round.flush || round.last || now_ns >= otlp->metrics_ns);
+    /* Behind the stop they come once more: an interval may be shorter than what sending takes. */
+    const bool due = !round.stop && now_ns >= otlp->metrics_ns;
+    round.metrics = otlp->metrics && (round.flush || round.last || due);
     if (round.metrics)
         otlp->metrics_ns = add_ns(now_ns, otlp->settings.metric_interval_ns);
     return round;
@@ -209,7 +211,7 @@ void ph__otlp_flush_settle(ph_otlp *otlp) {
 }
 
 uint64_t ph__otlp_next_ns(const ph_otlp *otlp) {
-    uint64_t next = otlp->metrics ? otlp->metrics_ns : UINT64_MAX;
+    uint64_t next = otlp->metrics && !otlp->stop ? otlp->metrics_ns : UINT64_MAX;
 
     if (otlp->send_asked || otlp->stop != otlp->stop_taken ||
         (otlp->flushes_done == otlp->flushes_taken && otlp->flushes_asked > otlp->flushes_taken))

@@ -255,6 +255,26 @@ static void the_hosts_metrics_go_every_so_often(void **state) {
     ph_metrics_destroy(metrics);
 }
 
+static void no_delay(struct ph__otlp_settings *settings) {
+    settings->metric_interval_ns = 1;
+}
+
+static void metrics_that_are_always_due_hold_up_no_end(void **state) {
+    ph_metrics *metrics = NULL;
+    struct fixture fixture;
+
+    (void)state;
+    assert_int_equal(ph_metrics_create(&metrics, NULL), PH_OK);
+    fixture_begin(&fixture);
+    fixture.config.metrics = metrics;
+    fixture.change = no_delay;
+    fixture_create(&fixture);
+    http_server_wait(fixture.server, METRICS, 2);
+    /* In less than all of the time that there is. */
+    fixture_end(&fixture);
+    ph_metrics_destroy(metrics);
+}
+
 static void losses_are_counted_among_the_hosts_metrics(void **state) {
     ph_metrics_values values = PH_METRICS_VALUES_INIT;
     const struct http_answer answers[] = {{.status = 400}};
@@ -399,6 +419,7 @@ int main(void) {
         cmocka_unit_test(the_end_sends_what_is_left),
         cmocka_unit_test(the_hosts_metrics_go_with_a_flush_and_at_the_end),
         cmocka_unit_test(the_hosts_metrics_go_every_so_often),
+        cmocka_unit_test(metrics_that_are_always_due_hold_up_no_end),
         cmocka_unit_test(losses_are_counted_among_the_hosts_metrics),
         cmocka_unit_test(one_connection_serves_many_requests),
         cmocka_unit_test(a_flush_of_nothing_sends_nothing),
