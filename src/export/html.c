@@ -9,22 +9,15 @@
  * itself where the table is full. model.js reads them.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <pinhole/export.h>
 
-#include "base/error.h"
-#include "base/level.h"
 #include "base/time.h"
 #include "export/file_sink.h"
-#include "export/out.h"
 #include "export/page/page.h"
 #include "export/perfetto_intern.h"
 #include "trace/ids.h"
-
-#define OUT_BYTES 8192u
 
 /* What a browser draws well. Behind these, and behind so many bytes of the file, things are only counted. */
 #define KEPT_MOST 100000u
@@ -44,32 +37,29 @@ struct count {
 };
 
 struct sink {
-    FILE *file;
-    bool close_file;
+    struct ph__file_sink to;
     uint32_t items;   /* in the chunk under way */
     uint32_t frames;  /* spans written behind KEPT_MOST */
     uint64_t base_ns; /* since 1970; the trace's zero */
     struct count spans, events, counters;
     struct ph__intern texts;
-    struct ph__out out;
-    char out_bytes[OUT_BYTES];
 };
 
 static void begin_item(struct sink *sink) {
     if (sink->items == CHUNK_ITEMS) {
-        ph__out_text(&sink->out, CHUNK_END);
+        ph__out_text(&sink->to.out, CHUNK_END);
         sink->items = 0;
     }
-    ph__out_text(&sink->out, sink->items++ ? ",\n" : CHUNK_BEGIN);
+    ph__out_text(&sink->to.out, sink->items++ ? ",\n" : CHUNK_BEGIN);
 }
 
 static void end_item(struct sink *sink) {
-    ph__out_text(&sink->out, "]");
-    ph__out_flush(&sink->out);
+    ph__out_text(&sink->to.out, "]");
+    ph__out_flush(&sink->to.out);
 }
 
 static void add_string(struct sink *sink, const char *text) {
-    ph__json_text(&sink->out, text, strlen(text));
+    ph__json_text(&sink->to.out, text, strlen(text));
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------- */
@@ -94,7 +84,7 @@ static void add_text(struct sink *sink, const char *text) {
     uint64_t number = text ? ph__intern_number(&sink->texts, 0, text, strlen(text), &is_new) : 0;
 
     if (number) {
-        ph__out_u64(&sink->out, number);
+        ph__out_u64(&sink->to.out, number);
         return;
     }
     add_string(sink, text ? text : "");
@@ -112,19 +102,19 @@ static void define_all(struct sink *sink, const char *name, const ph_source *sou
 /* ---- parts of items ------------------------------------------------------------------------------------ */
 
 static void add_number(struct sink *sink, uint64_t number) {
-    ph__out_text(&sink->out, ",");
-    ph__out_u64(&sink->out, number);
+    ph__out_text(&sink->to.out, ",");
+    ph__out_u64(&sink->to.out, number);
 }
 
 static void add_name(struct sink *sink, const char *name) {
-    ph__out_text(&sink->out, ",");
+    ph__out_text(&sink->to.out, ",");
     add_text(sink, name);
 }
 
 /* Since the trace's zero, so that a double has it to the nanosecond for the first hundred days. */
 static void add_time(struct sink *sink, uint64_t time_ns) {
-    ph__out_text(&sink->out, ",");
-    ph__out_i64(&sink->out, (int64_t)(time_ns - sink->base_ns));
+    ph__out_text(&sink->to.out, ",");
+    ph__out_i64(&sink->to.out, (int64_t)(time_ns - sink->base_ns));
 }
 
 /* The object at an item's end: there is none when nothing is in it. */
@@ -134,13 +124,13 @@ struct extras {
 };
 
 static void add_key(struct extras *extras, const char *key) {
-    ph__out_format(&extras->sink->out, extras->any ? ",\"%s\":" : ",{\"%s\":", key);
+    ph__out_format(&extras->sink->to.out, extras->any ? ",\"%s\":" : ",{\"%s\":", key);
     extras->any = true;
 }
 
 static void end_extras(struct extras *extras) {
     if (extras->any)
-        ph__out_text(&extras->sink->out, "}");
+        ph__out_text(&extras->sink->to.out, "}");
 }
 
 static void add_message(struct extras *extras, const char *message) {
@@ -157,7 +147,7 @@ static void add_source(struct extras *extras, const ph_source *source) {
     }
     if (source->line) {
         add_key(extras, "l");
-        ph__out_u64(&extras->sink->out, source->line);
+        ph__out_u64(&extras->sink->to.out, source->line);
     }
     if (source->function) {
         add_key(extras, "n");
@@ -195,27 +185,27 @@ static void add_value(struct sink *sink, const ph_value *value, size_t size) {
                       (value->type == PH_U64 && value->u64 > INT64_MAX);
 
     if (has_quotes) {
-        ph__json_value(&sink->out, value, size);
+        ph__json_value(&sink->to.out, value, size);
     } else if (value->type == PH_F64 || value->type == PH_F32) {
-        ph__out_text(&sink->out, "\"");
-        ph__out_f64(&sink->out, value->type == PH_F64 ? value->f64 : (double)value->f32);
-        ph__out_text(&sink->out, "\"");
+        ph__out_text(&sink->to.out, "\"");
+        ph__out_f64(&sink->to.out, value->type == PH_F64 ? value->f64 : (double)value->f32);
+        ph__out_text(&sink->to.out, "\"");
     } else {
-        ph__out_text(&sink->out, "\"");
-        ph__json_value(&sink->out, value, size);
-        ph__out_text(&sink->out, "\"");
+        ph__out_text(&sink->to.out, "\"");
+        ph__json_value(&sink->to.out, value, size);
+        ph__out_text(&sink->to.out, "\"");
     }
 }
 
 /* `[NAME,TYPE,VALUE]`, and the full size behind it when it was cut. */
 static void add_field(struct sink *sink, const ph_field *field) {
-    ph__out_text(&sink->out, "[");
+    ph__out_text(&sink->to.out, "[");
     add_text(sink, field->name);
-    ph__out_format(&sink->out, ",\"%s\",", type_name(field->value.type));
+    ph__out_format(&sink->to.out, ",\"%s\",", type_name(field->value.type));
     add_value(sink, &field->value, field->size);
     if (field->full_size > field->size)
         add_number(sink, field->full_size);
-    ph__out_text(&sink->out, "]");
+    ph__out_text(&sink->to.out, "]");
 }
 
 static void add_fields(struct extras *extras, const ph_field *fields, size_t count) {
@@ -223,10 +213,10 @@ static void add_fields(struct extras *extras, const ph_field *fields, size_t cou
         return;
     add_key(extras, "v");
     for (size_t i = 0; i < count; i++) {
-        ph__out_text(&extras->sink->out, i ? "," : "[");
+        ph__out_text(&extras->sink->to.out, i ? "," : "[");
         add_field(extras->sink, &fields[i]);
     }
-    ph__out_text(&extras->sink->out, "]");
+    ph__out_text(&extras->sink->to.out, "]");
 }
 
 /* ---- items --------------------------------------------------------------------------------------------- */
@@ -234,7 +224,7 @@ static void add_fields(struct extras *extras, const ph_field *fields, size_t cou
 /* Counts one more, and whether it is to be written. */
 static bool take(struct sink *sink, struct count *count) {
     count->came++;
-    if (count->kept >= KEPT_MOST || sink->out.written >= KEPT_BYTES_MOST)
+    if (count->kept >= KEPT_MOST || sink->to.out.written >= KEPT_BYTES_MOST)
         return false;
     count->kept++;
     return true;
@@ -256,10 +246,10 @@ static void add_hex(struct extras *extras, const char *key, const uint8_t *bytes
     if (!ph__id_is_set(bytes, size))
         return;
     add_key(extras, key);
-    ph__out_text(&extras->sink->out, "\"");
+    ph__out_text(&extras->sink->to.out, "\"");
     for (size_t i = 0; i < size; i++)
-        ph__out_format(&extras->sink->out, "%02x", bytes[i]);
-    ph__out_text(&extras->sink->out, "\"");
+        ph__out_format(&extras->sink->to.out, "%02x", bytes[i]);
+    ph__out_text(&extras->sink->to.out, "\"");
 }
 
 /* Of a root: whose trace it is in. */
@@ -279,7 +269,7 @@ static void add_span_extras(struct sink *sink, const ph_trace_span *span) {
 
     if (span->unfinished) {
         add_key(&extras, "u");
-        ph__out_text(&sink->out, "1");
+        ph__out_text(&sink->to.out, "1");
     }
     if (span->status != PH_OK) {
         add_key(&extras, "s");
@@ -290,7 +280,7 @@ static void add_span_extras(struct sink *sink, const ph_trace_span *span) {
     add_context(&extras, span);
     if (span->dropped_fields) {
         add_key(&extras, "d");
-        ph__out_u64(&sink->out, span->dropped_fields);
+        ph__out_u64(&sink->to.out, span->dropped_fields);
     }
     add_fields(&extras, span->fields, span->field_count);
     end_extras(&extras);
@@ -303,7 +293,7 @@ static void take_span(void *context, const ph_trace_span *span) {
         return;
     define_all(sink, span->name, &span->source, span->fields, span->field_count);
     begin_item(sink);
-    ph__out_text(&sink->out, "[\"s\"");
+    ph__out_text(&sink->to.out, "[\"s\"");
     add_number(sink, span->sandbox);
     add_number(sink, span->id);
     add_number(sink, span->parent);
@@ -324,7 +314,7 @@ static void take_event(void *context, const ph_trace_event *event) {
         return;
     define_all(sink, event->name, &event->source, event->fields, event->field_count);
     begin_item(sink);
-    ph__out_text(&sink->out, "[\"v\"");
+    ph__out_text(&sink->to.out, "[\"v\"");
     add_number(sink, event->sandbox);
     add_number(sink, event->span);
     add_number(sink, (uint64_t)event->level);
@@ -344,21 +334,14 @@ static void take_counter(void *context, const ph_trace_counter *counter) {
         return;
     define(sink, counter->name);
     begin_item(sink);
-    ph__out_text(&sink->out, "[\"c\"");
+    ph__out_text(&sink->to.out, "[\"c\"");
     add_number(sink, counter->sandbox);
     add_number(sink, counter->span);
     add_name(sink, counter->name);
     add_time(sink, counter->time_ns);
-    ph__out_text(&sink->out, ",");
+    ph__out_text(&sink->to.out, ",");
     add_value(sink, &counter->value, 0);
     end_item(sink);
-}
-
-static void flush(void *context) {
-    struct sink *sink = context;
-
-    ph__out_flush(&sink->out);
-    fflush(sink->file);
 }
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
@@ -371,46 +354,39 @@ static void close_sink(void *context) {
     struct sink *sink = context;
 
     begin_item(sink);
-    ph__out_text(&sink->out, "[\"end\"");
+    ph__out_text(&sink->to.out, "[\"end\"");
     add_left_out(sink, &sink->spans);
     add_left_out(sink, &sink->events);
     add_left_out(sink, &sink->counters);
     end_item(sink);
-    ph__out_text(&sink->out, CHUNK_END "</body>\n</html>\n");
-    ph__out_flush(&sink->out);
-    ph__file_sink_close(sink->file, sink->close_file);
-    free(sink);
+    ph__out_text(&sink->to.out, CHUNK_END "</body>\n</html>\n");
+    ph__file_sink_end(sink);
 }
 
 /* The page, and the trace's zero since 1970. */
 static void begin(struct sink *sink) {
-    ph__out_add(&sink->out, ph__page, ph__page_size);
+    ph__out_add(&sink->to.out, ph__page, ph__page_size);
     begin_item(sink);
-    ph__out_format(&sink->out, "[\"zero\",\"%" PRIu64 "\"", sink->base_ns);
+    ph__out_format(&sink->to.out, "[\"zero\",\"%" PRIu64 "\"", sink->base_ns);
     end_item(sink);
 }
 
 ph_status ph_html_sink_open(const ph_file_sink *options, ph_sink *sink, ph_error *error) {
-    ph_file_sink taken;
+    ph_status status;
+    struct sink *opened =
+        ph__file_sink_new(options, sizeof *opened, "a sink of a page", sink, &status, error);
 
-    ph_status status = ph__file_sink_take(options, sink, &taken, error);
-    if (status != PH_OK)
-        return status;
-    struct sink *opened = calloc(1, sizeof *opened);
     if (!opened)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for a sink of a page");
-    opened->file = taken.file;
-    opened->close_file = taken.close_file;
+        return status;
     opened->base_ns = ph__time_ns(CLOCK_REALTIME);
-    opened->out = (struct ph__out){
-        .file = taken.file, .bytes = opened->out_bytes, .capacity = sizeof opened->out_bytes, .markup = true};
+    opened->to.out.markup = true;
     begin(opened);
     *sink = (ph_sink){.size = sizeof *sink,
                       .context = opened,
                       .span = take_span,
                       .event = take_event,
                       .counter = take_counter,
-                      .flush = flush,
+                      .flush = ph__file_sink_flush,
                       .close = close_sink};
     return PH_OK;
 }
