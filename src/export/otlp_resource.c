@@ -13,24 +13,22 @@
 #include "export/otlp_parts.h"
 #include "export/uuid.h"
 
-/* A random one for the process, so that traces, logs and metrics agree. Empty without random bytes. */
-static char instance[37];
+#define INSTANCE_SIZE 37u
 
-static void make_instance(void) {
-    uint8_t id[16];
-    char *to = instance;
+/* A random one for the process, so that traces, logs and metrics agree; a child of fork() has another one.
+ * Empty without random bytes. */
+static void instance_id(char id[INSTANCE_SIZE]) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint8_t made[16];
+    static pid_t owner;
 
-    if (!ph__uuid_make(id))
-        return;
-    for (size_t i = 0; i < sizeof id; i++)
-        to += snprintf(to, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
-}
-
-static const char *instance_id(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, make_instance);
-    return *instance ? instance : NULL;
+    *id = 0;
+    pthread_mutex_lock(&lock);
+    if (owner != ph__system.getpid() && ph__uuid_make(made))
+        owner = ph__system.getpid();
+    for (size_t i = 0; i < sizeof made && owner == ph__system.getpid(); i++)
+        id += snprintf(id, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", made[i]);
+    pthread_mutex_unlock(&lock);
 }
 
 /* What the conventions call a processor (host.arch). */
@@ -81,13 +79,15 @@ void ph__otlp_put_resource(struct ph__otlp_writer *writer, const struct ph__otlp
     size_t resource = ph__otlp_begin(writer, OF_RESOURCE_RESOURCE);
     struct ph__otlp_attributes attributes =
         ph__otlp_attributes_begin(writer, RESOURCE_ATTRIBUTES, UINT32_MAX, UINT32_MAX);
+    char instance[INSTANCE_SIZE];
 
     for (size_t i = 0; i < settings->resource.count; i++) {
         const struct ph__otlp_pair *pair = &settings->resource.list[i];
         if (!has_name(&settings->resource, i, pair->name))
             ph__otlp_attribute_text(&attributes, pair->name, pair->value);
     }
-    add(&attributes, settings, "service.instance.id", instance_id());
+    instance_id(instance);
+    add(&attributes, settings, "service.instance.id", instance);
     /* The conventions have a name for C++ and none for C; one that they do not have may be made up. */
     add(&attributes, settings, "telemetry.sdk.language", "c");
     add(&attributes, settings, "telemetry.sdk.name", "pinhole");

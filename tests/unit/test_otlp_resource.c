@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -73,6 +74,28 @@ static void the_resource_says_who_and_where(void **state) {
     json_decref(resource);
 }
 
+static json_t *instance(void) {
+    json_t *resource = resource_of(PH_EXPORT_TRACES, NULL);
+    json_t *id = json_incref(
+        json_object_get((json_t *)otlp_attribute(resource, "service.instance.id"), "stringValue"));
+
+    json_decref(resource);
+    return id;
+}
+
+static void a_child_of_fork_is_an_instance_of_its_own(void **state) {
+    json_t *ours = instance();
+    int status = 0;
+
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(json_equal(instance(), ours) ? 1 : json_equal(instance(), instance()) ? 0 : 2);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    json_decref(ours);
+}
+
 static int no_uname(struct utsname *names) {
     (void)names;
     return -1;
@@ -129,6 +152,7 @@ static void what_the_user_says_of_the_resource_stands(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_resource_says_who_and_where),
+        cmocka_unit_test(a_child_of_fork_is_an_instance_of_its_own),
         cmocka_unit_test(what_cannot_be_found_out_is_left_out),
         cmocka_unit_test(what_the_user_says_of_the_resource_stands),
     };
