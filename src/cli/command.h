@@ -65,6 +65,9 @@ void ph__parts_print(const struct ph__command *group);
 /* Prints "pinhole: MESSAGE; see 'pinhole NAME --help'" and returns (command)'s status for it. */
 int ph__usage_error(const struct ph__command *command, const char *format, ...) PH_PRINTF(2, 3);
 
+/* (command)'s status for what is nobody's fault but ours. */
+int ph__status_broken(const struct ph__command *command);
+
 /* Prints "pinhole: MESSAGE". */
 void ph__complain(const char *format, ...) PH_PRINTF(1, 2);
 

@@ -145,11 +145,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- serving ------------------------------------------------------------------------------------------- */
 
-/* The status for what is nobody's fault but ours. */
-static int broken(const struct ph__command *command) {
-    return command->usage_status == PH__COMMAND_BROKEN ? PH__COMMAND_BROKEN : PH__COMMAND_FAILED;
-}
-
 /* A socket that listens at (*address), which becomes the one that it got. -1 with errno. */
 static int listen_at(struct address *address) {
     const int yes = 1;
@@ -217,7 +212,7 @@ int ph__metering_open(const struct ph__command *command, struct ph__metering *me
         return PH__OPTIONS_GO_ON;
     if (ph_metrics_create(&metering->metrics, &error) != PH_OK) {
         ph__complain("%s", error.message);
-        return broken(command);
+        return ph__status_broken(command);
     }
     int file = listen_at(&address);
     if (file < 0) {
@@ -227,7 +222,7 @@ int ph__metering_open(const struct ph__command *command, struct ph__metering *me
     metering->server = start(file, metering->metrics);
     if (!metering->server) {
         ph__complain("--metrics-listen %s: the server could not be started", metering->listen);
-        return broken(command);
+        return ph__status_broken(command);
     }
     config->metrics = metering->metrics;
     say_where(&address);

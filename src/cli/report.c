@@ -29,6 +29,10 @@ int ph__usage_error(const struct ph__command *command, const char *format, ...) 
     return command->usage_status;
 }
 
+int ph__status_broken(const struct ph__command *command) {
+    return command->usage_status == PH__COMMAND_BROKEN ? PH__COMMAND_BROKEN : PH__COMMAND_FAILED;
+}
+
 static void print_line(const char *before, const char *format, va_list arguments) {
     char text[1024];
 

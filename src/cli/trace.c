@@ -193,7 +193,7 @@ int ph__tracing_spare(const struct ph__command *command, const struct ph__tracin
 
 static int no_memory(const struct ph__command *command) {
     ph__complain("no memory for the trace");
-    return ph__trace_broken(command);
+    return ph__status_broken(command);
 }
 
 /* The level comes first: where the list has one without a target, that counts. Allocated; NULL without
@@ -238,7 +238,7 @@ static int make_tracer(const struct ph__command *command, struct ph__tracing *tr
     if (status == PH_OK)
         return PH__OPTIONS_GO_ON;
     ph__complain("%s", error.message);
-    return ph__trace_broken(command);
+    return ph__status_broken(command);
 }
 
 /* A collector gets the metrics too. Those of the command, where it has some already (config). */
@@ -255,7 +255,7 @@ static int make_metrics(const struct ph__command *command, struct ph__tracing *t
         return PH__OPTIONS_GO_ON;
     }
     ph__complain("%s", error.message);
-    return ph__trace_broken(command);
+    return ph__status_broken(command);
 }
 
 /* Two paths to a file that was not there before. */
@@ -282,7 +282,7 @@ static int add_sink(const struct ph__command *command, struct ph__tracing *trace
     if (ph_tracer_add_sink(trace->tracer, &sink, &error) == PH_OK)
         return check_opened(command, trace);
     ph__complain("%s", error.message);
-    return ph__trace_broken(command);
+    return ph__status_broken(command);
 }
 
 /* A file that a shell has opened for us: what comes from there, or goes there, would be lost. */

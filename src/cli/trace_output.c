@@ -51,10 +51,6 @@ const char *ph__trace_path_of(const char *output) {
     return colon ? colon + 1 : NULL;
 }
 
-int ph__trace_broken(const struct ph__command *command) {
-    return command->usage_status == PH__COMMAND_BROKEN ? PH__COMMAND_BROKEN : PH__COMMAND_FAILED;
-}
-
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 /* As write(2), with EPIPE alone for a pipe without a reader: without the signal, of which none must be left
@@ -152,7 +148,7 @@ static int open_file(const struct ph__command *command, struct ph__tracing_outpu
     if (!open_stream(output)) {
         ph__complain("%s: %s", output->path ? output->path : "a temporary file for the trace",
                      strerror(errno));
-        return output->path ? (int)command->usage_status : ph__trace_broken(command);
+        return output->path ? (int)command->usage_status : ph__status_broken(command);
     }
     options.file = output->file;
     options.colour = ph__text_wants_colour(PH_COLOUR_AUTO, output->path ? output->fd : STDERR_FILENO)
@@ -161,7 +157,7 @@ static int open_file(const struct ph__command *command, struct ph__tracing_outpu
     if (output->format->open(&options, sink, &error) == PH_OK)
         return PH__OPTIONS_GO_ON;
     ph__complain("%s", error.message);
-    return ph__trace_broken(command);
+    return ph__status_broken(command);
 }
 
 /* Makes the folder of (output), and (*sink) in it. */
@@ -172,7 +168,7 @@ static int open_folder(const struct ph__command *command, struct ph__tracing_out
     if (status == PH_OK)
         return PH__OPTIONS_GO_ON;
     ph__complain("%s", error.message);
-    return status == PH_E_FILE ? (int)command->usage_status : ph__trace_broken(command);
+    return status == PH_E_FILE ? (int)command->usage_status : ph__status_broken(command);
 }
 
 int ph__trace_output_open(const struct ph__command *command, const char *given, ph_metrics *metrics,

@@ -61,9 +61,6 @@ void ph__trace_output_warn(const struct ph__tracing_output *output);
 /* Frees what is left, also without the two above. */
 void ph__trace_output_free(struct ph__tracing_output *output);
 
-/* The status for what is nobody's fault but ours. */
-int ph__trace_broken(const struct ph__command *command);
-
 /* ---- trace_collector.c --------------------------------------------------------------------------------- */
 
 /* An exporter to (url), NULL for what the environment says. NULL after a complaint. */
