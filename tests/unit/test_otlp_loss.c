@@ -84,6 +84,34 @@ static void a_time_out_ends_a_request_that_nobody_answers(void **state) {
     assert_int_equal(fixture_told(&fixture, "no answer in time; 1 span lost"), 1);
 }
 
+/* A ph_diagnostics_fn that holds up the exporter's thread. */
+static void take_long(void *context, const char *message) {
+    const struct timespec pause = {.tv_nsec = 600000000};
+
+    (void)context;
+    (void)message;
+    nanosleep(&pause, NULL);
+}
+
+static void a_thread_that_was_held_up_does_not_repeat_too_late(void **state) {
+    const struct http_answer refuse[] = {{.status = 400}};
+    const struct http_answer busy[] = {{.status = 503}, {.kind = HTTP_STALL}};
+    struct fixture fixture;
+
+    (void)state;
+    fixture_begin(&fixture);
+    fixture.config.diagnostics = take_long;
+    fixture.config.timeout_ns = 300000000;
+    http_server_script(fixture.server, LOGS, refuse, COUNT(refuse));
+    http_server_script(fixture.server, TRACES, busy, COUNT(busy));
+    fixture_create(&fixture);
+    fixture_span(&fixture, "span-one");
+    fixture_event(&fixture, "event-one");
+    fixture_flush(&fixture);
+    assert_int_equal(fixture_stats(&fixture).lost_spans, 1);
+    fixture_end(&fixture);
+}
+
 static void a_signal_that_stalls_holds_up_no_other(void **state) {
     struct fixture fixture;
 
@@ -302,6 +330,7 @@ int main(void) {
         cmocka_unit_test(a_collector_that_is_not_there_is_told_of_once),
         cmocka_unit_test(what_comes_after_a_recovery_arrives),
         cmocka_unit_test(a_time_out_ends_a_request_that_nobody_answers),
+        cmocka_unit_test(a_thread_that_was_held_up_does_not_repeat_too_late),
         cmocka_unit_test(a_signal_that_stalls_holds_up_no_other),
         cmocka_unit_test(a_flush_ends_in_time_and_goes_on_by_itself),
         cmocka_unit_test(the_end_ends_every_flush),
