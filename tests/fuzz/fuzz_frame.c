@@ -4,9 +4,9 @@
  * and be the same when it is sent once more. The input is the number of values, the type of each, and the
  * frame. libFuzzer finds the bytes; replay.c takes them from files. By hand, from the top of the source tree:
  *
- *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
- * \ tests/fuzz/fuzz_frame.c src/abi/frame.c -o fuzz_frame mkdir corpus && cp build/tests/fuzz/frame-* corpus
- * && ./fuzz_frame -max_len=4096 corpus
+ *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+ *       -Iinclude -Isrc tests/fuzz/fuzz_frame.c src/abi/frame.c -o fuzz_frame
+ *   mkdir corpus && cp build/tests/fuzz/frame-* corpus && ./fuzz_frame -max_len=4096 corpus
  */
 #include <stddef.h>
 #include <stdint.h>

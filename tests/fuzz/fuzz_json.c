@@ -4,9 +4,9 @@
  * no control character stands in it, and a buffer of any size is kept to. The input is the capacity of a
  * small buffer, a type, eight bytes of a number, and the text. By hand, from the top of the source tree:
  *
- *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
- * \ tests/fuzz/fuzz_json.c src/export/json.c src/export/out.c src/base/error.c src/base/system.c -ljansson
- * -lm \ -o fuzz_json
+ *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+ *       -Iinclude -Isrc tests/fuzz/fuzz_json.c src/export/json.c src/export/out.c src/base/error.c \
+ *       src/base/system.c -ljansson -lm -o fuzz_json
  */
 #include <jansson.h>
 #include <math.h>

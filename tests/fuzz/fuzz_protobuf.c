@@ -5,8 +5,9 @@
  * The input is the capacity, and then operations of two bytes each with what they put behind them. By hand,
  * from the top of the source tree:
  *
- *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
- * \ tests/fuzz/fuzz_protobuf.c src/export/protobuf.c src/base/error.c src/base/system.c -o fuzz_protobuf
+ *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+ *       -Iinclude -Isrc tests/fuzz/fuzz_protobuf.c src/export/protobuf.c src/base/error.c \
+ *       src/base/system.c -o fuzz_protobuf
  */
 #include <stdint.h>
 #include <stdio.h>

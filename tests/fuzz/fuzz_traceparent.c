@@ -4,8 +4,8 @@
  * accepted is what the specification allows, and reads back from what is passed on.
  * The input is the one, a NUL, and the other. By hand, from the top of the source tree:
  *
- *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Isrc
- * \ tests/fuzz/fuzz_traceparent.c src/trace/context.c -o fuzz_traceparent
+ *   clang -g -O1 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+ *       -Iinclude -Isrc tests/fuzz/fuzz_traceparent.c src/trace/context.c -o fuzz_traceparent
  */
 #include <stdint.h>
 #include <stdio.h>
