@@ -104,6 +104,14 @@ static int check_outputs(const struct ph__command *command, const struct ph__wor
     return status;
 }
 
+static bool has_collector(const struct ph__tracing *trace) {
+    bool has = false;
+
+    for (size_t i = 0; i < trace->outputs.count; i++)
+        has |= ph__trace_format_of(trace->outputs.list[i])->target == PH__TRACE_COLLECTOR;
+    return has;
+}
+
 /* An option that does nothing without --trace; NULL when there is none. */
 static const char *useless(const struct ph__tracing *trace) {
     return trace->level      ? "--trace-level"
@@ -156,6 +164,8 @@ int ph__tracing_check(const struct ph__command *command, struct ph__tracing *tra
         return status;
     if (!trace->outputs.count && useless(trace))
         return ph__usage_error(command, "%s does nothing without --trace", useless(trace));
+    if (trace->flush_ns && !has_collector(trace))
+        return ph__usage_error(command, "--flush-timeout does nothing without --trace otlp");
     ph_level level;
     if (trace->level && !ph__level_find(trace->level, strlen(trace->level), &level))
         return ph__usage_error(command, "--trace-level takes " PH__LEVELS ", not '%s'", trace->level);
@@ -215,10 +225,11 @@ static void warn(void *context, const char *message) {
 
 /* The environment of OpenTelemetry is for what goes there: it does not thin out a trace for a person. */
 static bool asks_environment(const struct ph__tracing *trace) {
+    bool asks = false;
+
     for (size_t i = 0; i < trace->outputs.count; i++)
-        if (strncmp(trace->outputs.list[i], "otlp", 4) == 0)
-            return true;
-    return false;
+        asks |= ph__trace_format_of(trace->outputs.list[i])->is_opentelemetry;
+    return asks;
 }
 
 static int make_tracer(const struct ph__command *command, struct ph__tracing *trace) {
@@ -243,12 +254,9 @@ static int make_tracer(const struct ph__command *command, struct ph__tracing *tr
 
 /* A collector gets the metrics too. Those of the command, where it has some already (config). */
 static int make_metrics(const struct ph__command *command, struct ph__tracing *trace, ph_config *config) {
-    bool wanted = false;
     ph_error error;
 
-    for (size_t i = 0; i < trace->outputs.count; i++)
-        wanted |= ph__trace_format_of(trace->outputs.list[i])->target == PH__TRACE_COLLECTOR;
-    if (!wanted || config->metrics)
+    if (!has_collector(trace) || config->metrics)
         return PH__OPTIONS_GO_ON;
     if (ph_metrics_create(&trace->metrics, &error) == PH_OK) {
         config->metrics = trace->metrics;

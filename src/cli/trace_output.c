@@ -23,16 +23,16 @@
 
 static const struct ph__trace_format formats[] = {
     /* clang-format off: a line each */
-    {"text", PH__TRACE_FILE, false, ph_text_sink_open},
-    {"jsonl", PH__TRACE_FILE, false, ph_jsonl_sink_open},
-    {"otlp", PH__TRACE_COLLECTOR, false, NULL},
-    {"otlp-json", PH__TRACE_FILE, true, ph_otlp_json_sink_open},
-    {"html", PH__TRACE_FILE, true, ph_html_sink_open},
-    {"perfetto", PH__TRACE_FILE, true, ph_perfetto_sink_open},
-    {"chrome", PH__TRACE_FILE, true, ph_chrome_sink_open},
-    {"ctf", PH__TRACE_FOLDER, true, NULL},
-    {"folded", PH__TRACE_FILE, true, ph_folded_sink_open},
-    {"speedscope", PH__TRACE_FILE, true, ph_speedscope_sink_open},
+    {"text", PH__TRACE_FILE, false, false, ph_text_sink_open},
+    {"jsonl", PH__TRACE_FILE, false, false, ph_jsonl_sink_open},
+    {"otlp", PH__TRACE_COLLECTOR, false, true, NULL},
+    {"otlp-json", PH__TRACE_FILE, true, true, ph_otlp_json_sink_open},
+    {"html", PH__TRACE_FILE, true, false, ph_html_sink_open},
+    {"perfetto", PH__TRACE_FILE, true, false, ph_perfetto_sink_open},
+    {"chrome", PH__TRACE_FILE, true, false, ph_chrome_sink_open},
+    {"ctf", PH__TRACE_FOLDER, true, false, NULL},
+    {"folded", PH__TRACE_FILE, true, false, ph_folded_sink_open},
+    {"speedscope", PH__TRACE_FILE, true, false, ph_speedscope_sink_open},
     /* clang-format on */
 };
 

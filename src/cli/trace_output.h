@@ -23,6 +23,7 @@ struct ph__trace_format {
     const char *name;
     enum ph__trace_target target;
     bool needs_path;
+    bool is_opentelemetry; /* its environment variables are asked */
     ph_status (*open)(const ph_file_sink *options, ph_sink *sink, ph_error *error); /* of a file */
 };
 

@@ -202,7 +202,25 @@ static void a_traceparent_that_is_not_valid_is_warned_of_and_ignored(void **stat
         "--traceparent '00-nonsense' is not valid, and is ignored\n");
 }
 
+/* What a developer has set is not for these tests. */
+static void forget_environment(void) {
+    char name[128];
+
+    for (char **entry = environ; *entry;) {
+        const size_t length = strcspn(*entry, "=");
+        if (strncmp(*entry, "OTEL_", 5) == 0 && length < sizeof name) {
+            memcpy(name, *entry, length);
+            name[length] = 0;
+            unsetenv(name);
+            entry = environ;
+        } else {
+            entry++;
+        }
+    }
+}
+
 int main(void) {
+    forget_environment();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guests_spans_stand_in_the_callers_trace),
         cmocka_unit_test(a_call_that_the_caller_does_not_sample_sends_no_spans),

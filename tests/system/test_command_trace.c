@@ -76,6 +76,8 @@ static void wrong_options_are_refused(void **state) {
         {{"--trace", "otlp-json"}, "pinhole: --trace otlp-json wants a file: otlp-json:PATH;"},
         {{"--flush-timeout", "1s"}, "pinhole: --flush-timeout does nothing without --trace;"},
         {{"--trace=otlp", "--flush-timeout", "x"}, "pinhole: --flush-timeout "},
+        {{"--trace=text", "--flush-timeout", "1s"},
+         "pinhole: --flush-timeout does nothing without --trace otlp;"},
         {{"--trace-level", "info"}, "pinhole: --trace-level does nothing without --trace;"},
         {{"--trace-filter", "info"}, "pinhole: --trace-filter does nothing without --trace;"},
         {{"--trace-policy", "drop"}, "pinhole: --trace-policy does nothing without --trace;"},
