@@ -108,10 +108,11 @@ PH__HOT void ph__span_id_write(uint64_t id, uint8_t bytes[PH__SPAN_ID_SIZE]) {
 /* ---- traces -------------------------------------------------------------------------------------------- */
 
 static bool trace_ids_draw(struct ph__trace_ids *ids) {
-    ssize_t got = ph__system.getrandom(ids->bytes, sizeof ids->bytes, 0);
+    const ssize_t got = ph__system.getrandom(ids->bytes, sizeof ids->bytes, 0);
+    const uint32_t halves = got > 0 ? (uint32_t)got / sizeof ids->bytes[0] : 0;
 
     /* A signal may have made it fewer than were asked for. */
-    ids->left = got > 0 ? (uint32_t)got / PH__TRACE_ID_SIZE : 0;
+    ids->left = halves > 0 ? halves - 1 : 0;
     return ids->left > 0;
 }
 
@@ -132,9 +133,13 @@ PH__COLD static void trace_ids_make(struct ph__trace_ids *ids) {
 }
 
 PH__HOT void ph__trace_id_next(struct ph__trace_ids *ids, uint8_t id[PH__TRACE_ID_SIZE]) {
+    const size_t half = sizeof ids->bytes[0];
+
     if (ids->left == 0 && !trace_ids_draw(ids))
         trace_ids_make(ids);
-    memcpy(id, ids->bytes[--ids->left], PH__TRACE_ID_SIZE);
-    if (!ph__id_is_set(id, PH__TRACE_ID_SIZE))
+    const uint8_t *own = ids->bytes[ids->left--];
+    memcpy(id, ids->bytes[0], half);
+    memcpy(id + half, own, half);
+    if (!ph__id_is_set(own, half))
         id[PH__TRACE_ID_SIZE - 1] = 1;
 }

@@ -275,23 +275,57 @@ static void a_child_of_fork_has_ids_of_its_own(void **state) {
     assert_memory_not_equal(theirs, ours, sizeof ours);
 }
 
-static void ids_of_traces_are_random(void **state) {
+/* Takes ids, each from a new draw or one behind the other. Fails unless the bits from (first_bit) on are as
+ * often 1 as 0, within ten standard deviations. */
+static void assert_random(bool drawn_anew, unsigned first_bit) {
     struct ph__trace_ids ids = {0};
     unsigned ones[8 * PH__TRACE_ID_SIZE] = {0};
     const unsigned count = 4096;
     uint8_t id[PH__TRACE_ID_SIZE], last[PH__TRACE_ID_SIZE] = {0};
 
-    (void)state;
     for (unsigned i = 0; i < count; i++) {
+        if (drawn_anew)
+            ids.left = 0;
         ph__trace_id_next(&ids, id);
-        assert_memory_not_equal(id, last, sizeof id);
+        assert_memory_not_equal(id + first_bit / 8, last + first_bit / 8, sizeof id - first_bit / 8);
         memcpy(last, id, sizeof last);
         for (unsigned bit = 0; bit < 8 * PH__TRACE_ID_SIZE; bit++)
             ones[bit] += id[bit / 8] >> bit % 8 & 1;
     }
-    /* Within ten standard deviations. */
-    for (unsigned bit = 0; bit < 8 * PH__TRACE_ID_SIZE; bit++)
+    for (unsigned bit = first_bit; bit < 8 * PH__TRACE_ID_SIZE; bit++)
         assert_in_range(ones[bit], count / 2 - 320, count / 2 + 320);
+}
+
+static void ids_of_traces_are_random(void **state) {
+    (void)state;
+    assert_random(true, 0);
+    assert_random(false, 64);
+}
+
+static int compare_traces(const void *one, const void *other) {
+    return memcmp(one, other, PH__TRACE_ID_SIZE);
+}
+
+static void ids_of_traces_do_not_come_again(void **state) {
+    static uint8_t taken[20 * PH__TRACE_IDS_AT_ONCE][PH__TRACE_ID_SIZE];
+    const size_t count = sizeof taken / sizeof taken[0];
+    struct ph__trace_ids ids = {0};
+
+    (void)state;
+    for (size_t i = 0; i < count; i++)
+        ph__trace_id_next(&ids, taken[i]);
+    qsort(taken, count, sizeof taken[0], compare_traces);
+    for (size_t i = 1; i < count; i++)
+        assert_memory_not_equal(taken[i - 1], taken[i], sizeof taken[i]);
+}
+
+static void no_id_of_a_trace_is_0(void **state) {
+    struct ph__trace_ids ids = {.left = 1};
+    uint8_t id[PH__TRACE_ID_SIZE];
+
+    (void)state;
+    ph__trace_id_next(&ids, id);
+    assert_true(ph__id_is_set(id, sizeof id));
 }
 
 int main(void) {
@@ -309,6 +343,8 @@ int main(void) {
         cmocka_unit_test(ids_of_spans_are_unique_and_stay),
         cmocka_unit_test(a_child_of_fork_has_ids_of_its_own),
         cmocka_unit_test(ids_of_traces_are_random),
+        cmocka_unit_test(ids_of_traces_do_not_come_again),
+        cmocka_unit_test(no_id_of_a_trace_is_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
