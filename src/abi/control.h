@@ -50,7 +50,8 @@ struct ph__control {
     struct ph__control_trace trace;
     uint64_t files_size; /* bytes of the file window (files.h) */
     uint64_t file_count; /* 0: there is none */
-    /* W3C Trace Context of the call under way, with its NUL; "" for none. Written while no vCPU runs. */
+    /* W3C Trace Context of the call under way, with its NUL; "" for none, and in a program that has no
+     * PH__NOTE_TRACEPARENT (table.h). Written while no vCPU runs. */
     char traceparent[PH__TRACEPARENT_SIZE];
 };
 

@@ -19,9 +19,3 @@ const struct ph__control *ph__control_find(void) {
 bool ph_running_in_pinhole(void) {
     return ph__control_find() != NULL;
 }
-
-const char *ph_traceparent(void) {
-    const struct ph__control *control = ph__control_find();
-
-    return control ? control->traceparent : "";
-}

@@ -6,9 +6,6 @@
  */
 #include "internal.h"
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-
 /* clang-format off */
 __asm__(
     ".pushsection ph_exports, \"aR\", @progbits\n"
@@ -32,13 +29,13 @@ __asm__(
     ".balign 4\n"
     ".long 2f - 1f\n"                   /* bytes of the name */
     ".long 4f - 3f\n"                   /* bytes of the description */
-    ".long " TEXT(PH__NOTE_TABLES) "\n"
+    ".long " PH__TEXT(PH__NOTE_TABLES) "\n"
     "1: .asciz \"" PH__NOTE_NAME "\"\n"
     "2: .balign 4\n"
     ".globl ph__note\n"
     ".hidden ph__note\n"
     "ph__note:\n"
-    "3: .long " TEXT(PH__ABI_VERSION) "\n"
+    "3: .long " PH__TEXT(PH__ABI_VERSION) "\n"
     ".long __start_ph_exports - .\n"
     ".long __stop_ph_exports - .\n"
     ".long __start_ph_imports - .\n"

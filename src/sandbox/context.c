@@ -63,6 +63,8 @@ PH__HOT bool ph__context_write(const ph_sandbox *sandbox, char text[PH_TRACEPARE
 }
 
 PH__HOT void ph__context_tell(ph_sandbox *sandbox) {
+    if (!sandbox->image->asks_traceparent)
+        return;
     if (!sandbox->stream && !sandbox->caller->known && !sandbox->context_told)
         return;
     sandbox->context_told = ph__context_write(sandbox, ph__memory_control(&sandbox->memory)->traceparent);

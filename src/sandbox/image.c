@@ -96,6 +96,7 @@ ph_status ph_image_open_bytes(const void *data, size_t size, const char *name, u
     made->entry = elf.entry;
     made->headers_gva = elf.headers_address;
     made->header_count = elf.header_count;
+    made->asks_traceparent = elf.has_traceparent_note;
     made->build_id_size = (uint32_t)elf.build_id_size;
     memcpy(made->build_id, (const uint8_t *)data + elf.build_id_offset, elf.build_id_size);
 

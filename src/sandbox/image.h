@@ -71,6 +71,8 @@ struct ph_image {
     struct ph__image_extent extents[PH__ELF_SEGMENTS_MAX];
     int content; /* memfd, sealed, CLOEXEC */
 
+    bool asks_traceparent; /* the guest can read the control page's traceparent */
+
     bool has_tables; /* linked with the guest library */
     size_t export_count;
     ph_function *exports; /* in the order of the table: a frame's index is the position here */

@@ -172,7 +172,8 @@ ph_status ph__context_open(ph_sandbox *sandbox, ph_error *error);
 void ph__context_close(ph_sandbox *sandbox);
 /* Back to the configuration's, unless the sandbox is busy. */
 void ph__context_forget(ph_sandbox *sandbox);
-/* Puts the traceparent of what was begun into the control page. Before the guest is entered for it. */
+/* Puts the traceparent of what was begun into the control page, of a guest that can ask for it. Before the
+ * guest is entered for it. */
 void ph__context_tell(ph_sandbox *sandbox);
 /* The traceparent of the innermost span that was begun, or else the caller's. False, and "", without. */
 bool ph__context_write(const ph_sandbox *sandbox, char text[PH_TRACEPARENT_SIZE]);

@@ -297,7 +297,7 @@ static bool note_is(const Elf64_Nhdr *untrusted_note, const uint8_t *name, uint3
            memcmp(name, wanted, wanted_size) == 0;
 }
 
-/* Looks for our note and the build-id in a PT_NOTE, which holds notes of others too; the first of each
+/* Looks for our notes and the build-id in a PT_NOTE, which holds notes of others too; the first of each
  * counts. What is not a sound note ends the search, as it does for every other reader of notes; Linux runs
  * such programs. */
 static bool find_notes(const struct file *file, const Elf64_Phdr *untrusted_header, struct ph__elf *elf,
@@ -324,6 +324,8 @@ static bool find_notes(const struct file *file, const Elf64_Phdr *untrusted_head
             elf->build_id_offset = untrusted_header->p_offset + description;
             elf->build_id_size = untrusted_note.n_descsz;
         }
+        if (note_is(&untrusted_note, start + name, PH__NOTE_TRACEPARENT, PH__NOTE_NAME, sizeof PH__NOTE_NAME))
+            elf->has_traceparent_note = true;
         if (elf->has_note ||
             !note_is(&untrusted_note, start + name, PH__NOTE_TABLES, PH__NOTE_NAME, sizeof PH__NOTE_NAME))
             continue;

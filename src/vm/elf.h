@@ -44,6 +44,8 @@ struct ph__elf {
     uint64_t note_size;
     uint64_t note_address;
 
+    bool has_traceparent_note; /* PH__NOTE_TRACEPARENT of abi/table.h */
+
     /* What the linker calls this very program (NT_GNU_BUILD_ID): position in the file and size, at most
      * PH__BUILD_ID_MAX; 0 and 0 when it has no name, or a longer one. */
     uint64_t build_id_offset, build_id_size;

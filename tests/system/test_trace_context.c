@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <pinhole/pool.h>
 #include <pinhole/snapshot.h>
@@ -254,6 +255,61 @@ static void without_either_there_is_none(void **state) {
     contexts_end(&contexts);
 }
 
+/* ---- who can ask --------------------------------------------------------------------------------------- */
+
+/* What `page` says is what the control page has, whether or not the guest can ask for it. */
+static void assert_told(const char *guest, bool asks, bool traced) {
+    ph_config config = PH_CONFIG_INIT;
+    struct contexts contexts = {0};
+    char page[64];
+
+    config.traceparent = SAMPLED;
+    if (traced)
+        traced_create(&contexts.traced, guest, &config, NULL);
+    else
+        contexts.traced.sandbox = test_sandbox(contexts.traced.image = test_image(guest), &config);
+    ph_sandbox *sandbox = contexts.traced.sandbox;
+    contexts_register(&contexts, sandbox);
+    test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+    snprintf(page, sizeof page, "%s", contexts_asked(&contexts, sandbox, "page"));
+    if (strncmp(page, asks ? SAMPLED : "", asks ? sizeof "00-" TRACE : 1) != 0)
+        fail_msg("%s: the control page has '%s'", guest, page);
+    /* Its host functions can ask in any case. */
+    assert_true(contexts.visit.known);
+    assert_memory_equal(contexts.visit.traceparent, SAMPLED, sizeof "00-" TRACE - 1);
+    if (asks && !traced)
+        assert_string_equal(contexts_asked(&contexts, sandbox, "traceparent"), SAMPLED);
+    if (asks && traced) {
+        snprintf(page, sizeof page, "%s", contexts_asked(&contexts, sandbox, "traceparent"));
+        traced_flush(&contexts.traced);
+        assert_string_equal(
+            page, contexts_of(trace_span_named(&contexts.traced.collect, "call traceparent"), true));
+    }
+    contexts_end(&contexts);
+}
+
+static void only_a_guest_that_can_ask_is_told(void **state) {
+    static const struct {
+        const char *guest;
+        bool asks;
+    } guests[] = {
+        {"context-page", false},         {"context-page-lto", false},     {"context-asks", true},
+        {"context-asks-O0", true},       {"context-asks-pie", true},      {"context-asks-lto", true},
+        {"context-asks-gc", true},       {"context-asks-stripped", true}, {"context-asks-musl-lto", true},
+        {"context-asks-musl-pie", true}, {"context-asks-clang", true},
+    };
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < sizeof guests / sizeof guests[0]; i++) {
+        /* Without clang there is none of its. */
+        if (strstr(guests[i].guest, "clang") && access(test_guest_path(guests[i].guest), R_OK) != 0)
+            continue;
+        assert_told(guests[i].guest, guests[i].asks, true);
+        assert_told(guests[i].guest, guests[i].asks, false);
+    }
+}
+
 /* ---- snapshots and pools ------------------------------------------------------------------------------- */
 
 static void a_restored_guest_reads_the_call_that_it_is_in(void **state) {
@@ -394,6 +450,7 @@ int main(void) {
         cmocka_unit_test(a_whole_program_reads_that_of_its_run),
         cmocka_unit_test(without_a_tracer_it_is_passed_on_unchanged),
         cmocka_unit_test(without_either_there_is_none),
+        cmocka_unit_test(only_a_guest_that_can_ask_is_told),
         cmocka_unit_test(a_restored_guest_reads_the_call_that_it_is_in),
         cmocka_unit_test(a_sandbox_of_a_snapshot_has_a_caller_of_its_own),
         cmocka_unit_test(a_restore_keeps_the_caller),

@@ -585,6 +585,36 @@ static void the_first_of_several_notes_counts(void **state) {
     assert_int_equal(elf.note_size, 4);
 }
 
+static void the_note_of_who_asks_for_its_trace_is_found(void **state) {
+    (void)state;
+    program_add_note(&program);
+    assert_taken();
+    assert_false(elf.has_traceparent_note);
+
+    /* In front of the other, and behind one. */
+    add_note_in_front(PH__NOTE_TRACEPARENT, PH__NOTE_NAME, 8, 0, 4, 20);
+    assert_taken();
+    assert_true(elf.has_traceparent_note);
+    assert_int_equal(elf.note_offset, PROGRAM_NOTE_OFFSET + 20 + 20);
+    program_init(&program);
+    add_note_in_front(PH__NOTE_TABLES, PH__NOTE_NAME, 8, 4, 4, 24);
+    ((Elf64_Nhdr *)(program.bytes + PROGRAM_NOTE_OFFSET + 24))->n_type = PH__NOTE_TRACEPARENT;
+    assert_taken();
+    assert_true(elf.has_note);
+    assert_true(elf.has_traceparent_note);
+
+    /* Alone, in a program that serves no calls; and of somebody else. */
+    program_init(&program);
+    program_add_note(&program);
+    program_note_header(&program)->n_type = PH__NOTE_TRACEPARENT;
+    assert_taken();
+    assert_false(elf.has_note);
+    assert_true(elf.has_traceparent_note);
+    program.bytes[PROGRAM_NOTE_OFFSET + sizeof(Elf64_Nhdr)] ^= 1;
+    assert_taken();
+    assert_false(elf.has_traceparent_note);
+}
+
 static void the_build_id_is_found_beside_the_note(void **state) {
     (void)state;
     assert_taken();
@@ -910,6 +940,7 @@ int main(void) {
         TEST(notes_with_another_name_or_type_are_passed_over),
         TEST(the_note_is_found_in_any_of_several_segments),
         TEST(the_first_of_several_notes_counts),
+        TEST(the_note_of_who_asks_for_its_trace_is_found),
         TEST(the_build_id_is_found_beside_the_note),
         TEST(what_is_no_build_id_is_passed_over),
         TEST(notes_may_end_with_the_file),
