@@ -125,7 +125,8 @@ PH_API ph_status ph_otlp_get_stats(ph_otlp *otlp, ph_otlp_stats *stats);
 
 /**
  * Sends what is left and waits at most (timeout_ns) for that; what is not out then is lost, counted, and
- * told. Nothing more is taken afterwards.
+ * told. Nothing more is taken afterwards. Called by another thread meanwhile, it can shorten the wait, and
+ * does not wait itself.
  */
 PH_API void ph_otlp_shutdown(ph_otlp *otlp, uint64_t timeout_ns);
 

@@ -117,6 +117,8 @@ static void print_result(const struct request *request, const ph_value *result) 
         ph__value_print(stdout, result);
         putchar('\n');
     }
+    /* Not only once the trace is out, which may take a while. */
+    fflush(stdout);
     ph__check_output();
 }
 

@@ -51,6 +51,18 @@ static int refuse_same(const struct ph__command *command, const char *path, cons
                            other_path);
 }
 
+/* Whether (output) writes below the folder of (other), as far as the words tell. */
+static bool is_inside(const char *output, const char *other) {
+    const char *path = ph__trace_path_of(output), *folder = ph__trace_path_of(other);
+
+    if (!path || !folder || ph__trace_format_of(other)->target != PH__TRACE_FOLDER)
+        return false;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
 /* Two that would write over each other. */
 static int check_pair(const struct ph__command *command, const char *one, const char *other) {
     const bool is_collector = ph__trace_format_of(one)->target == PH__TRACE_COLLECTOR;
@@ -66,6 +78,9 @@ static int check_pair(const struct ph__command *command, const char *one, const 
                                                                                       : other);
     if (path && other_path && ph__path_is_same(path, other_path))
         return refuse_same(command, path, other_path);
+    if (is_inside(other, one) || is_inside(one, other))
+        return ph__usage_error(command, "--trace %s would be in the folder of --trace %s",
+                               is_inside(other, one) ? other : one, is_inside(other, one) ? one : other);
     return PH__OPTIONS_GO_ON;
 }
 
@@ -357,6 +372,7 @@ static void destroy_tracer(struct ph__tracing *trace) {
 }
 
 void ph__tracing_finish(struct ph__tracing *trace) {
+    const bool signalled = ph__signals_received();
     struct ph__progress progress;
 
     ph__progress_begin(&progress, tell_progress, trace);
@@ -367,13 +383,14 @@ void ph__tracing_finish(struct ph__tracing *trace) {
     uint64_t deadline_ns =
         ph__time_ns(CLOCK_MONOTONIC) + (trace->flush_ns ? trace->flush_ns : FLUSH_DEFAULT_NS);
     for (size_t i = 0; i < trace->file_count; i++)
-        if (trace->files[i].path || trace->files[i].collector)
-            ph__trace_output_finish(&trace->files[i], deadline_ns);
+        if (trace->files[i].path)
+            ph__trace_output_finish(&trace->files[i]);
+    ph__trace_collectors_finish(trace->files, trace->file_count, deadline_ns, signalled);
     ph__progress_end(&progress);
     /* Standard error last: the line of progress was there. */
     for (size_t i = 0; i < trace->file_count; i++)
-        if (!trace->files[i].path && !trace->files[i].collector)
-            ph__trace_output_finish(&trace->files[i], deadline_ns);
+        if (!trace->files[i].path)
+            ph__trace_output_finish(&trace->files[i]);
     for (size_t i = 0; i < trace->file_count; i++)
         ph__trace_output_warn(&trace->files[i]);
 }

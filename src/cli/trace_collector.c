@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/time.h"
 #include "cli/trace_output.h"
@@ -24,6 +25,12 @@ struct ph__collector {
     bool opened;                /* under (lock); what is said before is about the settings */
     char reasons[SIGNALS][256]; /* the first of each; under (lock) */
     ph_otlp_stats end;          /* when it was finished */
+
+    /* While it is finished: */
+    uint64_t deadline_ns;
+    int done;
+    bool has_thread;
+    pthread_t thread;
 };
 
 /* A ph_diagnostics_fn. */
@@ -82,11 +89,37 @@ uint64_t ph__collector_sent(const struct ph__collector *collector) {
     return stats.sent_spans + stats.sent_logs + stats.sent_points;
 }
 
-void ph__collector_finish(struct ph__collector *collector, uint64_t deadline_ns) {
-    uint64_t now_ns = ph__time_ns(CLOCK_MONOTONIC);
+/* What is not out in time is given up, and is among what is lost. */
+static void *finish(void *context) {
+    struct ph__collector *collector = context;
+    const uint64_t now_ns = ph__time_ns(CLOCK_MONOTONIC);
+    const uint64_t one = 1;
 
-    /* What is not out then is given up, and is among what is lost below. */
-    ph_otlp_shutdown(collector->otlp, deadline_ns > now_ns ? deadline_ns - now_ns : 1);
+    ph_otlp_shutdown(collector->otlp, collector->deadline_ns > now_ns ? collector->deadline_ns - now_ns : 1);
+    if (collector->done >= 0 && write(collector->done, &one, sizeof one) < 0)
+        return NULL; /* an eventfd takes it */
+    return NULL;
+}
+
+bool ph__collector_finish_begin(struct ph__collector *collector, uint64_t deadline_ns, int done) {
+    collector->deadline_ns = deadline_ns;
+    collector->done = done;
+    collector->has_thread = pthread_create(&collector->thread, NULL, finish, collector) == 0;
+    if (collector->has_thread)
+        return true;
+    collector->done = -1;
+    finish(collector);
+    return false;
+}
+
+void ph__collector_finish_hurry(struct ph__collector *collector) {
+    ph_otlp_shutdown(collector->otlp, 1);
+}
+
+void ph__collector_finish_end(struct ph__collector *collector) {
+    if (collector->has_thread)
+        pthread_join(collector->thread, NULL);
+    collector->has_thread = false;
     read_stats(collector, &collector->end);
 }
 

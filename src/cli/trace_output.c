@@ -8,9 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 #include <pinhole/export.h>
 
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "export/ctf.h"
 #include "export/text.h"
 
@@ -200,11 +204,51 @@ static void finish_file(struct ph__tracing_output *output) {
         output->error = errno;
 }
 
-void ph__trace_output_finish(struct ph__tracing_output *output, uint64_t deadline_ns) {
+void ph__trace_output_finish(struct ph__tracing_output *output) {
     if (output->file)
         finish_file(output);
-    if (output->collector)
-        ph__collector_finish(output->collector, deadline_ns);
+}
+
+/* Waits until (left) collectors have added themselves to (done). A signal is for them, unless it was for the
+ * guest (signalled). */
+static void wait_for_collectors(struct ph__tracing_output *outputs, size_t count, int done, size_t left,
+                                bool signalled) {
+    struct pollfd waited[] = {
+        {.fd = done, .events = POLLIN},
+        {.fd = signalled ? -1 : ph__signals_descriptor(), .events = POLLIN},
+    };
+    uint64_t number;
+
+    while (left > 0) {
+        if (poll(waited, 2, -1) < 0 && errno != EINTR)
+            return;
+        if (waited[1].revents) {
+            waited[1].fd = -1;
+            for (size_t i = 0; i < count; i++)
+                if (outputs[i].collector)
+                    ph__collector_finish_hurry(outputs[i].collector);
+        }
+        if (read(done, &number, sizeof number) == sizeof number)
+            left -= number < left ? (size_t)number : left;
+    }
+}
+
+void ph__trace_collectors_finish(struct ph__tracing_output *outputs, size_t count, uint64_t deadline_ns,
+                                 bool signalled) {
+    const int done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    size_t left = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (outputs[i].collector)
+            left += ph__collector_finish_begin(outputs[i].collector, deadline_ns, done);
+    /* Without one, they end in time all the same. */
+    if (done >= 0)
+        wait_for_collectors(outputs, count, done, left, signalled);
+    for (size_t i = 0; i < count; i++)
+        if (outputs[i].collector)
+            ph__collector_finish_end(outputs[i].collector);
+    if (done >= 0)
+        close(done);
 }
 
 void ph__trace_output_warn(const struct ph__tracing_output *output) {

@@ -52,9 +52,15 @@ struct ph__tracing_output {
 int ph__trace_output_open(const struct ph__command *command, const char *given, ph_metrics *metrics,
                           struct ph__tracing_output *output, ph_sink *sink);
 
-/* Closes it, once its sink is closed and but for what is for stderr, which is poured out there. A collector
- * is waited for until (deadline_ns) of CLOCK_MONOTONIC. */
-void ph__trace_output_finish(struct ph__tracing_output *output, uint64_t deadline_ns);
+/* Closes the file of (output), once its sink is closed; what is for stderr is poured out there. Of a
+ * collector there is nothing to close. */
+void ph__trace_output_finish(struct ph__tracing_output *output);
+
+/* Has all collectors among the (count) (outputs) sent what is left, at the same time, until (deadline_ns) of
+ * CLOCK_MONOTONIC, or until a signal asks for the end: none that had come already, where that is (signalled).
+ */
+void ph__trace_collectors_finish(struct ph__tracing_output *outputs, size_t count, uint64_t deadline_ns,
+                                 bool signalled);
 
 /* Warns of what did not get to where it should have. */
 void ph__trace_output_warn(const struct ph__tracing_output *output);
@@ -67,8 +73,15 @@ void ph__trace_output_free(struct ph__tracing_output *output);
 /* An exporter to (url), NULL for what the environment says. NULL after a complaint. */
 struct ph__collector *ph__collector_open(const char *url, ph_metrics *metrics, ph_sink *sink);
 
-/* Sends what is left until (deadline_ns). */
-void ph__collector_finish(struct ph__collector *collector, uint64_t deadline_ns);
+/* Begins to send what is left until (deadline_ns), on a thread of its own that adds 1 to the eventfd (done)
+ * at its end. False when that has been done already. */
+bool ph__collector_finish_begin(struct ph__collector *collector, uint64_t deadline_ns, int done);
+
+/* Has it give up now. */
+void ph__collector_finish_hurry(struct ph__collector *collector);
+
+/* Waits for its end. */
+void ph__collector_finish_end(struct ph__collector *collector);
 
 void ph__collector_warn(const struct ph__collector *collector);
 void ph__collector_free(struct ph__collector *collector);

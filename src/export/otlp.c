@@ -191,16 +191,18 @@ static uint64_t deadline_ns(uint64_t timeout_ns) {
 
 /* Of several that do it, the first one counts, and the others wait for nothing. */
 static void thread_stop(ph_otlp *otlp, uint64_t timeout_ns) {
+    const uint64_t stop_ns = deadline_ns(timeout_ns);
+
     pthread_mutex_lock(&otlp->lock);
     const bool first = otlp->has_thread && !otlp->stop;
-    if (first) {
-        otlp->stop = true;
-        otlp->stop_ns = deadline_ns(timeout_ns);
-    }
+    if (first || (otlp->stop && stop_ns < otlp->stop_ns))
+        otlp->stop_ns = stop_ns;
+    otlp->stop |= first;
+    if (otlp->has_thread)
+        curl_multi_wakeup(otlp->multi);
     pthread_mutex_unlock(&otlp->lock);
     if (!first)
         return;
-    curl_multi_wakeup(otlp->multi);
     ph__system.pthread_join(otlp->thread, NULL);
     ph__otlp_tell(otlp, ph__time_ns(CLOCK_MONOTONIC), true);
 }

@@ -94,10 +94,10 @@ struct ph_otlp {
     uint64_t flushes_taken; /* the flush under way, or the last one */
     uint64_t flushes_done;
     bool stop;
-    bool stop_taken;     /* what was there at the stop is queued */
-    uint64_t stop_ns;    /* when the thread has to be gone; does not change behind (stop) */
-    bool gone;           /* the thread does nothing more: who waits for it need not */
-    uint64_t metrics_ns; /* when (metrics) are visited next */
+    bool stop_taken;          /* what was there at the stop is queued */
+    _Atomic uint64_t stop_ns; /* when the thread has to be gone; only gets earlier behind (stop) */
+    bool gone;                /* the thread does nothing more: who waits for it need not */
+    uint64_t metrics_ns;      /* when (metrics) are visited next */
     uint64_t requests;
     uint64_t retries;
 };

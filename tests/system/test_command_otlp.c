@@ -3,7 +3,9 @@
  * `--trace otlp`: what a collector gets of a call, in whose trace it is, and that a collector that is not
  * there, or does not answer, costs one warning and nothing else.
  */
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +160,53 @@ static void a_collector_that_does_not_answer_is_given_up(void **state) {
     http_server_stop(server);
 }
 
+/* The result is out before the collector is waited for, and Ctrl-C ends the wait. */
+static void a_signal_ends_the_wait_for_a_collector(void **state) {
+    static const struct http_answer stall = {.kind = HTTP_STALL};
+    char result[8] = "";
+    int ends[2];
+
+    (void)state;
+    test_needs_kvm();
+    struct http_server *server = http_server_start(0);
+    http_server_script(server, "/v1/traces", &stall, 1);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    struct running running =
+        command_start_to(ARGUMENTS("call", "--trace", collector(server), "--flush-timeout", "10m",
+                                   GUEST("types"), "echo_i32", "7"),
+                         0, ends[1]);
+    assert_int_equal(read(ends[0], result, sizeof result - 1), 2);
+    assert_string_equal(result, "7\n");
+    http_server_wait(server, "/v1/traces", 1);
+    assert_int_equal(kill(running.process, SIGINT), 0);
+    struct outcome outcome = command_wait(&running);
+    assert_int_equal(outcome.status, 130);
+    assert_non_null(strstr(outcome.err, "lost on the way to the collector: "));
+    outcome_free(&outcome);
+    close(ends[0]);
+    http_server_stop(server);
+}
+
+static void a_collector_that_stalls_costs_another_nothing(void **state) {
+    static const struct http_answer stall = {.kind = HTTP_STALL};
+    char stalled[80];
+
+    (void)state;
+    test_needs_kvm();
+    struct http_server *slow = http_server_start(0), *good = http_server_start(0);
+    for (size_t i = 0; i < 3; i++)
+        http_server_script(slow, ((const char *const[]){"/v1/traces", "/v1/logs", "/v1/metrics"})[i], &stall,
+                           1);
+    snprintf(stalled, sizeof stalled, "otlp:%s", http_server_url(slow));
+    struct outcome outcome = run_command(ARGUMENTS("call", "--trace", stalled, "--trace", collector(good),
+                                                   "--flush-timeout", "2s", GUEST("types"), "echo_i32", "7"));
+    assert_one_warning(outcome, http_server_url(slow));
+    assert_true(text_has_come(good, "/v1/traces", "call echo_i32"));
+    assert_true(text_has_come(good, "/v1/metrics", "pinhole.call.duration"));
+    http_server_stop(slow);
+    http_server_stop(good);
+}
+
 static void a_collector_that_refuses_is_one_warning_with_its_reason(void **state) {
     static const struct http_answer refusal = {.status = 401};
 
@@ -228,6 +277,8 @@ int main(void) {
         cmocka_unit_test(a_collector_can_be_named_by_the_environment),
         cmocka_unit_test(a_collector_that_is_not_there_is_one_warning),
         cmocka_unit_test(a_collector_that_does_not_answer_is_given_up),
+        cmocka_unit_test(a_signal_ends_the_wait_for_a_collector),
+        cmocka_unit_test(a_collector_that_stalls_costs_another_nothing),
         cmocka_unit_test(a_collector_that_refuses_is_one_warning_with_its_reason),
         cmocka_unit_test(a_failed_call_keeps_its_status_and_says_so_in_its_span),
         cmocka_unit_test(what_is_no_url_is_refused_before_anything_runs),

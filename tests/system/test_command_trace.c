@@ -68,6 +68,8 @@ static void wrong_options_are_refused(void **state) {
         {{"--trace", "text:a", "--trace", "jsonl:a"}, "pinhole: two traces cannot go to one file, a;"},
         {{"--trace", "text:/etc/passwd", "--trace", "jsonl:/etc//passwd"},
          "pinhole: two traces cannot go to one file, which /etc/passwd and /etc//passwd are;"},
+        {{"--trace", "ctf:new", "--trace", "jsonl:new/metadata"},
+         "pinhole: --trace jsonl:new/metadata would be in the folder of --trace ctf:new;"},
         {{"--trace", "text:-"},
          "pinhole: --trace text:- would make a file of that name: standard output is /dev/stdout;"},
         {{"--trace", "otlp:"}, "pinhole: --trace otlp: wants a URL behind the colon;"},
