@@ -81,8 +81,8 @@ PH_API void ph_metrics_destroy(ph_metrics *metrics);
 
 /**
  * Counts what the tracer (trace.h) records and drops from now on, and the depth of its queues, among
- * (metrics). The tracer must live as long, or until this is called with NULL or another one, which ends the
- * counting and keeps the counts. Waits for no sink. PH_E_ARGUMENT, PH_E_FORKED.
+ * (metrics), until the tracer is destroyed, or this is called with NULL or another one; the counts stay.
+ * Waits for no sink. PH_E_ARGUMENT, PH_E_FORKED (also for a tracer that was made before fork()).
  */
 PH_API ph_status ph_metrics_watch_tracer(ph_metrics *metrics, struct ph_tracer *tracer);
 

@@ -35,7 +35,7 @@ static bool put_counter(struct ph__otlp_batch *batch, const void *item) {
 static void sink_add(ph_otlp *otlp, ph_export_signal signal,
                      bool (*put)(struct ph__otlp_batch *batch, const void *item), const void *item) {
     /* A child after fork() has no thread to send with, and the lock may be held for ever. */
-    if (otlp->owner != ph__process_id())
+    if (otlp->owner != ph__process_id() || otlp->settings.routes[signal].off)
         return;
     pthread_mutex_lock(&otlp->lock);
     if (!otlp->stop)
@@ -69,8 +69,9 @@ static void sink_flush(void *context) {
 void ph_otlp_sink(ph_otlp *otlp, ph_sink *sink) {
     const ph_sink none = PH_SINK_INIT;
 
-    *sink = none;
-    if (!otlp || !otlp->has_thread)
+    if (sink)
+        *sink = none;
+    if (!sink || !otlp || !otlp->has_thread)
         return;
     sink->context = otlp;
     sink->span = sink_span;

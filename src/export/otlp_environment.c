@@ -57,7 +57,7 @@ bool ph__environment_number(const char *name, uint32_t least, uint32_t *number,
     if (!text)
         return false;
     if (!number_parse(text, &value) || value < least) {
-        ph__otlp_note(notes, "%s=%s is no number from %u to %u, and is ignored", name, text, least,
+        ph__otlp_note(notes, "%s=%.64s is no number from %u to %u, and is ignored", name, text, least,
                       NUMBER_MAX);
         return false;
     }
@@ -72,7 +72,7 @@ bool ph__environment_flag(const char *name, const struct ph__otlp_notes *notes) 
         return false;
     if (strcasecmp(text, "true") == 0)
         return true;
-    ph__otlp_note(notes, "%s=%s is neither true nor false, and counts as false", name, text);
+    ph__otlp_note(notes, "%s=%.64s is neither true nor false, and counts as false", name, text);
     return false;
 }
 
@@ -170,6 +170,9 @@ static ph_status decode(const char *text, size_t length, char **result) {
 }
 
 /* One pair of (length) bytes. */
+/* More is a mistake; and each name is looked for among those before it. */
+#define PAIRS_MAX 1024u
+
 static ph_status pair_parse(const char *text, size_t length, struct ph__otlp_pairs *pairs,
                             const char **problem) {
     char *name = NULL;
@@ -178,6 +181,9 @@ static ph_status pair_parse(const char *text, size_t length, struct ph__otlp_pai
 
     *problem = "a pair without '='";
     if (!equals)
+        return PH_E_ARGUMENT;
+    *problem = "more than 1024 pairs";
+    if (pairs->count == PAIRS_MAX)
         return PH_E_ARGUMENT;
     const size_t name_length = (size_t)(equals - text);
     *problem = "a '%' without two hexadecimal digits, or a NUL";

@@ -140,6 +140,10 @@ static void visit_metric(void *context, const ph_metric *metric) {
     pthread_mutex_unlock(&otlp->lock);
 }
 
+static bool sends_metrics(const ph_otlp *otlp) {
+    return otlp->metrics && !otlp->settings.routes[PH_EXPORT_METRICS].off;
+}
+
 struct ph__otlp_round ph__otlp_round_begin(ph_otlp *otlp, uint64_t now_ns) {
     struct ph__otlp_round round = {.now_ns = now_ns, .stop = otlp->stop, .flushes = otlp->flushes_asked};
 
@@ -147,7 +151,7 @@ struct ph__otlp_round ph__otlp_round_begin(ph_otlp *otlp, uint64_t now_ns) {
     round.last = round.stop && !otlp->stop_taken;
     /* Behind the stop they come once more: an interval may be shorter than what sending takes. */
     const bool due = !round.stop && now_ns >= otlp->metrics_ns;
-    round.metrics = otlp->metrics && (round.flush || round.last || due);
+    round.metrics = sends_metrics(otlp) && (round.flush || round.last || due);
     if (round.metrics)
         otlp->metrics_ns = add_ns(now_ns, otlp->settings.metric_interval_ns);
     return round;
@@ -211,7 +215,7 @@ void ph__otlp_flush_settle(ph_otlp *otlp) {
 }
 
 uint64_t ph__otlp_next_ns(const ph_otlp *otlp) {
-    uint64_t next = otlp->metrics && !otlp->stop ? otlp->metrics_ns : UINT64_MAX;
+    uint64_t next = sends_metrics(otlp) && !otlp->stop ? otlp->metrics_ns : UINT64_MAX;
 
     if (otlp->send_asked || otlp->stop != otlp->stop_taken ||
         (otlp->flushes_done == otlp->flushes_taken && otlp->flushes_asked > otlp->flushes_taken))

@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 
 #include "base/system.h"
+#include "export/otlp_environment.h"
 #include "export/otlp_fields.h"
 #include "export/otlp_parts.h"
 #include "export/uuid.h"
@@ -36,25 +37,17 @@ static const char *arch_name(const char *machine) {
     return strcmp(machine, "x86_64") == 0 ? "amd64" : strcmp(machine, "aarch64") == 0 ? "arm64" : machine;
 }
 
-/* Whether one of the first (count) of the user's attributes has this name. */
-static bool has_name(const struct ph__otlp_pairs *pairs, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pairs->list[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* An attribute that the user has not set. Nothing for a NULL or empty (text). */
 static void add(struct ph__otlp_attributes *attributes, const struct ph__otlp_settings *settings,
                 const char *name, const char *text) {
-    if (text && *text && !has_name(&settings->resource, settings->resource.count, name))
+    if (text && *text && !ph__otlp_pairs_get(&settings->resource, name))
         ph__otlp_attribute_text(attributes, name, text);
 }
 
 static void add_process(struct ph__otlp_attributes *attributes, const struct ph__otlp_settings *settings) {
     char path[4096];
 
-    if (!has_name(&settings->resource, settings->resource.count, "process.pid"))
+    if (!ph__otlp_pairs_get(&settings->resource, "process.pid"))
         ph__otlp_attribute_i64(attributes, "process.pid", ph__system.getpid());
     ssize_t length = ph__system.readlink("/proc/self/exe", path, sizeof path - 1);
     if (length <= 0)
@@ -83,8 +76,7 @@ void ph__otlp_put_resource(struct ph__otlp_writer *writer, const struct ph__otlp
 
     for (size_t i = 0; i < settings->resource.count; i++) {
         const struct ph__otlp_pair *pair = &settings->resource.list[i];
-        if (!has_name(&settings->resource, i, pair->name))
-            ph__otlp_attribute_text(&attributes, pair->name, pair->value);
+        ph__otlp_attribute_text(&attributes, pair->name, pair->value);
     }
     instance_id(instance);
     add(&attributes, settings, "service.instance.id", instance);

@@ -130,12 +130,19 @@ static ph_status endpoint_read(const ph_otlp_config *config, ph_export_signal si
 }
 
 /* A token of RFC 9110, 5.6.2. */
+/* How much of (name) may be one: what is behind may be a secret that stands in the wrong place. */
+static size_t header_name_length(const char *name) {
+    size_t length = 0;
+
+    while ((name[length] >= '0' && name[length] <= '9') || (name[length] >= 'a' && name[length] <= 'z') ||
+           (name[length] >= 'A' && name[length] <= 'Z') ||
+           (name[length] && strchr("!#$%&'*+-.^_`|~", name[length])))
+        length++;
+    return length;
+}
+
 static bool is_header_name(const char *name) {
-    for (; *name; name++)
-        if (!((*name >= '0' && *name <= '9') || (*name >= 'a' && *name <= 'z') ||
-              (*name >= 'A' && *name <= 'Z') || strchr("!#$%&'*+-.^_`|~", *name)))
-            return false;
-    return true;
+    return !name[header_name_length(name)];
 }
 
 static bool is_header_value(const char *value) {
@@ -172,8 +179,9 @@ static ph_status headers_read(const ph_otlp_config *config, ph_export_signal sig
     for (size_t i = 0; i < route->headers.count; i++) {
         const struct ph__otlp_pair *pair = &route->headers.list[i];
         if (!is_header_name(pair->name) || !is_header_value(pair->value))
-            return ph__error_set(error, PH_E_ARGUMENT, "%s: '%s' is no header of HTTP", setting.name,
-                                 pair->name);
+            return ph__error_set(error, PH_E_ARGUMENT,
+                                 "%s: '%.*s' is no header of HTTP; it wants NAME=VALUE, with commas between",
+                                 setting.name, (int)header_name_length(pair->name), pair->name);
         if (is_ours(pair->name))
             return ph__error_set(error, PH_E_ARGUMENT, "%s: the header '%s' cannot be set", setting.name,
                                  pair->name);
@@ -240,6 +248,20 @@ static void timeouts_read(const ph_otlp_config *config, struct ph__otlp_settings
     ph__environment_number("OTEL_EXPORTER_OTLP_TIMEOUT", 0, &ms, notes);
     for (unsigned signal = 0; signal < 3; signal++)
         timeout_read(config, (ph_export_signal)signal, ms, &settings->routes[signal], notes);
+}
+
+/* What OTEL_TRACES_EXPORTER and its siblings say: `none`, or what this is anyway. */
+static bool is_off(ph_export_signal signal, const struct ph__otlp_notes *notes) {
+    static const char *const names[] = {"OTEL_TRACES_EXPORTER", "OTEL_LOGS_EXPORTER",
+                                        "OTEL_METRICS_EXPORTER"}; /* by ph_export_signal */
+    const char *text = ph__environment_text(names[signal]);
+
+    if (!text || strcmp(text, "otlp") == 0)
+        return false;
+    if (strcmp(text, "none") == 0)
+        return true;
+    ph__otlp_note(notes, "%s=%.64s is neither otlp nor none, and is ignored", names[signal], text);
+    return false;
 }
 
 static ph_status route_read(const ph_otlp_config *config, ph_export_signal signal,
@@ -434,8 +456,12 @@ ph_status ph__otlp_settings_read(const ph_otlp_config *config, struct ph__otlp_s
         return status;
     const struct ph__otlp_notes notes = {taken.diagnostics, taken.diagnostics_context};
     settings->disabled = ph__environment_flag("OTEL_SDK_DISABLED", &notes);
-    for (unsigned signal = 0; signal < 3 && status == PH_OK; signal++)
+    for (unsigned signal = 0; signal < 3 && status == PH_OK; signal++) {
+        settings->routes[signal].off = settings->disabled || is_off((ph_export_signal)signal, &notes);
+        if (settings->routes[signal].off)
+            continue;
         status = route_read(&taken, (ph_export_signal)signal, &settings->routes[signal], error);
+    }
     if (status == PH_OK)
         status = resource_read(&taken, &settings->resource, &notes, error);
     if (status != PH_OK) {

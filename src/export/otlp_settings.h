@@ -24,6 +24,7 @@ struct ph__otlp_pairs {
 
 /* How one signal is sent. */
 struct ph__otlp_route {
+    bool off; /* OTEL_*_EXPORTER is `none`, or nothing is sent at all: all else is left out then */
     char *url;
     struct ph__otlp_pairs headers;
     uint64_t timeout_ns; /* for one request and its repetitions */

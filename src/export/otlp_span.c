@@ -68,9 +68,11 @@ static const char *message_of(const ph_trace_span *span) {
     return span->message ? span->message : ph_status_message(span->status);
 }
 
-/* The guest has failed, and not what the host asked of it. */
-static bool is_exception(ph_status status) {
-    return status <= PH_E_GUEST;
+/* The guest has failed, and not what the host asked of it. Said once: of the host's span, and not of those
+ * that were open in it too. */
+static bool is_exception(const ph_trace_span *span) {
+    return span->status <= PH_E_GUEST &&
+           (span->kind == PH_SPAN_HOST || span->kind == PH_SPAN_CALL || span->kind == PH_SPAN_HOST_FUNCTION);
 }
 
 static void put_exception(struct ph__otlp_writer *writer, const struct ph__otlp_limits *limits,
@@ -112,7 +114,7 @@ void ph__otlp_put_span(struct ph__otlp_writer *writer, const struct ph__otlp_lim
     ph__otlp_fixed64(writer, SPAN_START_TIME, span->start_ns);
     ph__otlp_fixed64(writer, SPAN_END_TIME, span->end_ns > span->start_ns ? span->end_ns : span->start_ns);
     put_attributes(writer, limits, span);
-    if (is_exception(span->status))
+    if (is_exception(span))
         put_exception(writer, limits, span);
     if (span->status != PH_OK)
         put_status(writer, limits, span);

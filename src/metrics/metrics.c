@@ -7,6 +7,7 @@
 #include <pinhole/metrics.h>
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ struct ph_metrics {
     pthread_mutex_t lock;
     struct ph__counts *list;
     uint64_t active;
-    ph_tracer *tracer;      /* NULL: none is watched */
+    ph_tracer *tracer; /* NULL: none is watched */
+    struct ph__tracer_watch watch;
     struct traced before;   /* what it had counted when that began */
     struct traced finished; /* of tracers that were watched */
 };
@@ -61,8 +63,10 @@ void ph_metrics_destroy(ph_metrics *metrics) {
     if (!metrics)
         return;
     /* In a child it may be held for ever. */
-    if (metrics->owner == ph__process_id())
+    if (metrics->owner == ph__process_id()) {
+        ph_metrics_watch_tracer(metrics, NULL);
         pthread_mutex_destroy(&metrics->lock);
+    }
     free(metrics);
 }
 
@@ -164,6 +168,17 @@ static struct traced traced_now(const ph_metrics *metrics, uint64_t *queued) {
     return sum;
 }
 
+/* The tracer is about to be gone: its counts stay. */
+static void tracer_ended(struct ph__tracer_watch *watch) {
+    ph_metrics *metrics = (ph_metrics *)((char *)watch - offsetof(ph_metrics, watch));
+    uint64_t queued;
+
+    pthread_mutex_lock(&metrics->lock);
+    metrics->finished = traced_now(metrics, &queued);
+    metrics->tracer = NULL;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
 ph_status ph_metrics_watch_tracer(ph_metrics *metrics, ph_tracer *tracer) {
     uint64_t queued;
 
@@ -173,10 +188,15 @@ ph_status ph_metrics_watch_tracer(ph_metrics *metrics, ph_tracer *tracer) {
         return PH_E_FORKED;
     pthread_mutex_lock(&metrics->lock);
     metrics->finished = traced_now(metrics, &queued);
+    if (metrics->tracer)
+        ph__tracer_unwatch(metrics->tracer, &metrics->watch);
     metrics->before = (struct traced){0};
     metrics->tracer = tracer;
-    if (tracer)
+    if (tracer) {
+        metrics->watch.ended = tracer_ended;
+        ph__tracer_watch(tracer, &metrics->watch);
         traced_add(&metrics->before, tracer, &queued);
+    }
     pthread_mutex_unlock(&metrics->lock);
     return PH_OK;
 }

@@ -43,6 +43,40 @@ void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued)
     pthread_mutex_unlock(&tracer->list_lock);
 }
 
+void ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
+    pthread_mutex_lock(&tracer->list_lock);
+    watch->next = tracer->watches;
+    tracer->watches = watch;
+    pthread_mutex_unlock(&tracer->list_lock);
+}
+
+void ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
+    pthread_mutex_lock(&tracer->list_lock);
+    struct ph__tracer_watch **link = &tracer->watches;
+    while (*link && *link != watch)
+        link = &(*link)->next;
+    if (*link)
+        *link = watch->next;
+    pthread_mutex_unlock(&tracer->list_lock);
+}
+
+static struct ph__tracer_watch *watch_take(ph_tracer *tracer) {
+    pthread_mutex_lock(&tracer->list_lock);
+    struct ph__tracer_watch *watch = tracer->watches;
+    if (watch)
+        tracer->watches = watch->next;
+    pthread_mutex_unlock(&tracer->list_lock);
+    return watch;
+}
+
+void ph__tracer_watches_end(ph_tracer *tracer) {
+    struct ph__tracer_watch *watch;
+
+    /* Without the lock, which is for those who look. */
+    while ((watch = watch_take(tracer)) != NULL)
+        watch->ended(watch);
+}
+
 void ph_tracer_stats(ph_tracer *tracer, ph_trace_stats *stats) {
     uint64_t queued;
 

@@ -11,4 +11,17 @@
  * 0 in a child of the process that made it. */
 void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued);
 
+/* Who looks at a tracer as long as there is one. (ended) is called once, by ph_tracer_destroy, when the
+ * counts are final and can still be looked at; the watch is then the caller's again. */
+struct ph__tracer_watch {
+    struct ph__tracer_watch *next; /* the tracer's; under its list_lock */
+    void (*ended)(struct ph__tracer_watch *watch);
+};
+
+/* (watch) lives until it has ended, or is taken back. */
+void ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch);
+void ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch);
+/* Ends all watches of (tracer). */
+void ph__tracer_watches_end(ph_tracer *tracer);
+
 #endif

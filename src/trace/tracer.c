@@ -5,6 +5,7 @@
  * records.
  */
 #include "trace/tracer.h"
+#include "trace/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +368,7 @@ void ph_tracer_destroy(ph_tracer *tracer) {
         sinks_end(tracer);
         left = abandon(tracer);
         pthread_mutex_unlock(&tracer->lock);
+        ph__tracer_watches_end(tracer);
     }
     /* A mistake of the host's, but none that should cost it its memory. */
     if (!left)

@@ -133,6 +133,7 @@ struct ph_tracer {
     uint64_t malformed_reported;
 
     pthread_mutex_t list_lock;
+    struct ph__tracer_watch *watches; /* under (list_lock) */
 };
 
 /* tracer.c. All with the tracer's lock held but ph__tracer_add and ph__tracer_free. */

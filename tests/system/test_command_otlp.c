@@ -20,11 +20,10 @@
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 /* A caller's trace, and its bytes. */
-#define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define TRACE_BYTES "\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c"
 #define SPAN_BYTES "\xb7\xad\x6b\x71\x69\x20\x33\x31"
-#define SAMPLED "00-" TRACE "-b7ad6b7169203331-01"
-#define NOT_SAMPLED "00-" TRACE "-b7ad6b7169203331-00"
+#define SAMPLED "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+#define NOT_SAMPLED "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 
 /* `otlp:URL` of (server), in static storage. */
 static const char *collector(const struct http_server *server) {

@@ -416,6 +416,29 @@ static void records_and_drops_are_those_of_the_tracer(void **state) {
     assert_int_equal(values().trace_records, stats.records - before);
 }
 
+/* A tracer that is destroyed lets go of those that watch it, and the other way round. */
+static void a_watched_tracer_may_go_first_or_last(void **state) {
+    ph_config config = {.size = sizeof config, .metrics = metrics};
+    const ph_value few[] = {U32(9), STR("x"), BYTES("y", 1)};
+    ph_metrics *other;
+    struct traced traced;
+
+    (void)state;
+    test_needs_kvm();
+    assert_int_equal(ph_metrics_create(&other, NULL), PH_OK);
+    traced_begin(&traced, "trace-work", &config, NULL);
+    assert_int_equal(ph_metrics_watch_tracer(metrics, traced.tracer), PH_OK);
+    assert_int_equal(ph_metrics_watch_tracer(other, traced.tracer), PH_OK);
+    ph_metrics_destroy(other);
+    traced_call(&traced, "recurse", few, 3, PH_OK, NULL);
+    traced_flush(&traced);
+    assert_true(traced_stats(&traced).records > 0);
+    traced_end(&traced);
+    assert_true(values().trace_records > 0);
+    assert_int_equal(values().trace_queued_bytes, 0);
+    assert_int_equal(ph_metrics_watch_tracer(metrics, NULL), PH_OK);
+}
+
 /* A sink that stops until it may go on. */
 struct gate {
     atomic_bool stopped, open;
@@ -513,6 +536,7 @@ int main(void) {
         TEST(a_run_is_no_call),
         TEST(a_sandbox_that_could_not_be_made_is_none),
         TEST(records_and_drops_are_those_of_the_tracer),
+        TEST(a_watched_tracer_may_go_first_or_last),
         TEST(a_sink_that_has_stopped_holds_up_no_reader),
         TEST(a_child_counts_nothing),
     };

@@ -201,6 +201,14 @@ static void a_failure_is_an_error_and_an_exception(void **state) {
     assert_is(json_object_get(item, "status"), "{\"code\":2,\"message\":\"it read address 0x10\"}");
     assert_attribute(item, "pinhole.status", "{\"stringValue\":\"page-fault\"}");
     assert_attribute(item, "pinhole.unfinished", "{\"boolValue\":true}");
+    /* The call's span has it. */
+    assert_null(json_object_get(item, "events"));
+    json_decref(tree);
+    span = span_of(PH_SPAN_CALL, "call f");
+    span.status = PH_E_PAGE_FAULT;
+    span.message = "it read address 0x10";
+    tree = tree_of_span(&span);
+    item = only_item(tree, "pinhole.host");
     assert_is(json_object_get(item, "events"),
               "[{\"timeUnixNano\":\"1700000001000000007\",\"name\":\"exception\",\"attributes\":["
               "{\"key\":\"exception.type\",\"value\":{\"stringValue\":\"page-fault\"}},"

@@ -54,7 +54,8 @@ static json_t *tree_of(const ph_trace_span *span, const struct ph__otlp_settings
     otlp_open(&pair, PH_EXPORT_TRACES, settings);
     otlp_span(&pair, span);
     json_t *tree = otlp_finish(&pair);
-    *item = json_array_get(otlp_items(tree, "pinhole.guest"), 0);
+    *item =
+        json_array_get(otlp_items(tree, span->kind == PH_SPAN_CALL ? "pinhole.host" : "pinhole.guest"), 0);
     return tree;
 }
 
@@ -148,6 +149,7 @@ static void an_exception_has_limits_of_its_own(void **state) {
 
     (void)state;
     ph_trace_span span = span_of(NULL, 0);
+    span.kind = PH_SPAN_CALL;
     span.status = PH_E_ABORTED;
     span.message = "a long message";
     settings.event_attributes_max = 1;

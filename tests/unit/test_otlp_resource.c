@@ -131,7 +131,6 @@ static void what_the_user_says_of_the_resource_stands(void **state) {
         {(char *)"service.name", (char *)"shop"},
         {(char *)"host.name", (char *)"elsewhere"},
         {(char *)"process.pid", (char *)"1"},
-        {(char *)"service.name", (char *)"second"},
         {(char *)"deployment.environment.name", (char *)"t\"est\xff"},
         {(char *)"empty", (char *)""},
     };

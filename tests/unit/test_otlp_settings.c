@@ -296,8 +296,8 @@ static void what_would_send_otherwise_than_asked_is_refused(void **state) {
         {"OTEL_EXPORTER_OTLP_HEADERS", "a=%zz", "OTEL_EXPORTER_OTLP_HEADERS: a '%'"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "a=b%00c", "OTEL_EXPORTER_OTLP_HEADERS: a '%'"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0aX: y", "'a' is no header of HTTP"},
-        {"OTEL_EXPORTER_OTLP_HEADERS", "a b=c", "'a b' is no header of HTTP"},
-        {"OTEL_EXPORTER_OTLP_HEADERS", "a:=c", "'a:' is no header of HTTP"},
+        {"OTEL_EXPORTER_OTLP_HEADERS", "a b=c", "'a' is no header of HTTP"},
+        {"OTEL_EXPORTER_OTLP_HEADERS", "a:=c", "'a' is no header of HTTP"},
         {"OTEL_EXPORTER_OTLP_HEADERS", "Content-Length=5", "the header 'Content-Length' cannot be set"},
         {"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x", "OTEL_EXPORTER_OTLP_METRICS_HEADERS: a pair"},
         {"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", "'zstd' is neither gzip nor none"},
@@ -330,6 +330,55 @@ static void messages_hold_no_secrets(void **state) {
     config.headers = "authorization=secret%0a";
     assert_int_equal(ph_otlp_create(&config, &otlp, &error), PH_E_ARGUMENT);
     assert_null(strstr(error.message, "secret"));
+    /* With a colon for the sign, and a sign of base64's own. */
+    config.headers = "authorization: Bearer c2VjcmV0==";
+    assert_int_equal(ph_otlp_create(&config, &otlp, &error), PH_E_ARGUMENT);
+    assert_string_equal(error.message, "the config's headers: 'authorization' is no header of HTTP; it wants "
+                                       "NAME=VALUE, with commas between");
+}
+
+static void a_signal_can_be_turned_off(void **state) {
+    clear(state);
+    setenv("OTEL_TRACES_EXPORTER", "otlp", 1);
+    setenv("OTEL_LOGS_EXPORTER", "none", 1);
+    setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "nonsense", 1);
+    setenv("OTEL_METRICS_EXPORTER", "prometheus", 1);
+    struct ph__otlp_settings settings = settings_of(NULL);
+    assert_false(settings.routes[PH_EXPORT_TRACES].off);
+    assert_true(settings.routes[PH_EXPORT_LOGS].off);
+    assert_false(settings.routes[PH_EXPORT_METRICS].off);
+    assert_string_equal(told, "OTEL_METRICS_EXPORTER=prometheus is neither otlp nor none, and is ignored\n");
+    ph__otlp_settings_free(&settings);
+}
+
+static void nothing_is_refused_that_would_not_be_used(void **state) {
+    clear(state);
+    setenv("OTEL_SDK_DISABLED", "true", 1);
+    setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "nonsense", 1);
+    setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", 1);
+    struct ph__otlp_settings settings = settings_of(NULL);
+    assert_true(settings.disabled);
+    ph__otlp_settings_free(&settings);
+}
+
+/* Each name is looked for among those before it, and each value is repeated in what is said. */
+static void what_is_far_too_long_is_bounded(void **state) {
+    static char text[100000];
+
+    clear(state);
+    for (size_t i = 0; i + 8 < sizeof text; i += 8)
+        snprintf(text + i, 9, "k%05zu=,", i / 8);
+    setenv("OTEL_RESOURCE_ATTRIBUTES", text, 1);
+    struct ph__otlp_settings settings = settings_of(NULL);
+    assert_int_equal(settings.resource.count, 1);
+    assert_string_equal(told, "OTEL_RESOURCE_ATTRIBUTES is ignored: more than 1024 pairs\n");
+    ph__otlp_settings_free(&settings);
+    clear(state);
+    memset(text, '9', sizeof text - 1);
+    setenv("OTEL_BSP_MAX_QUEUE_SIZE", text, 1);
+    settings = settings_of(NULL);
+    assert_non_null(strstr(told, " is no number from 1 to "));
+    ph__otlp_settings_free(&settings);
 }
 
 /* ---- the resource -------------------------------------------------------------------------------------- */
@@ -493,6 +542,9 @@ int main(void) {
         cmocka_unit_test_setup(certificates_are_of_the_signal_or_of_all, clear),
         cmocka_unit_test_setup(what_would_send_otherwise_than_asked_is_refused, clear),
         cmocka_unit_test_setup(messages_hold_no_secrets, clear),
+        cmocka_unit_test_setup(a_signal_can_be_turned_off, clear),
+        cmocka_unit_test_setup(nothing_is_refused_that_would_not_be_used, clear),
+        cmocka_unit_test_setup(what_is_far_too_long_is_bounded, clear),
         cmocka_unit_test_setup(the_resource_is_whole_or_ignored, clear),
         cmocka_unit_test_setup(pairs_are_trimmed_and_decoded, clear),
         cmocka_unit_test_setup(the_services_name_comes_from_the_nearest, clear),
