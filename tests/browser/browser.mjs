@@ -21,17 +21,31 @@ const ARGUMENTS = [
     '--disable-sync',
 ];
 
+let browser = null;
+
+/* The one of all checks; another one when it has crashed. Each check has a profile of its own. */
+async function theBrowser() {
+    if (!browser || !browser.isConnected())
+        browser = await chromium.launch({ executablePath: process.env.PH_TEST_CHROMIUM, args: ARGUMENTS });
+    return browser;
+}
+
+export async function closeBrowser() {
+    if (browser) await browser.close();
+}
+
 /* Opens (file) and gives it to (check). Fails when (check) does, and when the page did what no page may, but for what
  * (expected) matches. */
 export async function withPage(file, check, { width = 1280, height = 800, expected = /^$/, ...options } = {}) {
-    const browser = await chromium.launch({ executablePath: process.env.PH_TEST_CHROMIUM, args: ARGUMENTS });
+    const context = await (
+        await theBrowser()
+    ).newContext({
+        viewport: { width, height },
+        reducedMotion: 'reduce',
+        colorScheme: 'light',
+        ...options,
+    });
     try {
-        const context = await browser.newContext({
-            viewport: { width, height },
-            reducedMotion: 'reduce',
-            colorScheme: 'light',
-            ...options,
-        });
         const page = await context.newPage();
         const problems = watch(page, 'file://' + file);
         await page.addInitScript(() => {
@@ -49,7 +63,7 @@ export async function withPage(file, check, { width = 1280, height = 800, expect
             [],
         );
     } finally {
-        await browser.close();
+        await context.close();
     }
 }
 

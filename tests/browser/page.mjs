@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks of the page that --trace html writes: `node page.mjs CHECK PAGE`, run by test_html_page.c, which has made the
-// page (html_pages.c). Ends with 1 and says what is wrong. With PH_TEST_SCREENSHOTS it leaves pictures in that folder.
+// Checks the pages that --trace html writes. test_html_page.c, which makes them (html_pages.c), says which: a line
+// `CHECK PAGE` on standard input is answered with what is wrong, or nothing, and a NUL. With PH_TEST_SCREENSHOTS it
+// leaves pictures in that folder. One browser serves all lines: to start it takes longer than most checks.
+import { createInterface } from 'node:readline';
+import { closeBrowser } from './browser.mjs';
 import { checks as hostile } from './hostile.mjs';
 import { checks as looks } from './looks.mjs';
 import { checks as use } from './use.mjs';
 
 const checks = { ...hostile, ...looks, ...use };
-const [name, file] = process.argv.slice(2);
-try {
-    await checks[name](file);
-} catch (error) {
-    console.error(error.stack || error);
-    process.exitCode = 1;
+
+async function problemOf(name, file) {
+    try {
+        await checks[name](file);
+        return '';
+    } catch (error) {
+        return String(error.stack || error);
+    }
 }
+
+for await (const line of createInterface({ input: process.stdin })) {
+    const [name, file] = line.split(' ');
+    process.stdout.write((await problemOf(name, file)) + '\0');
+}
+await closeBrowser();

@@ -3,8 +3,11 @@
  * The page of the sink for HTML in a real browser, headless Chromium: tests/browser/page.mjs looks at pages
  * that are made here. Skipped where there is no Chromium, no node, or no driver for it (fetch-data.sh npm).
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/support.h"
@@ -15,16 +18,26 @@
 
 static char page[64];
 
+/* The process that has the browser, while there is one. */
+static struct {
+    pid_t process;
+    FILE *asks, *answers;
+} checker;
+
 static int make_name(void **state) {
     (void)state;
     snprintf(page, sizeof page, "/tmp/pinhole-page-%d.html", (int)getpid());
     return 0;
 }
 
-static int remove_page(void **state) {
+static int clean_up(void **state) {
     (void)state;
     unlink(page);
-    return 0;
+    if (!checker.process)
+        return 0;
+    fclose(checker.asks);
+    fclose(checker.answers);
+    return waitpid(checker.process, NULL, 0) == checker.process ? 0 : -1;
 }
 
 static void skip_without(const char *what, bool there) {
@@ -45,21 +58,45 @@ static void needs_a_browser(void) {
     skip_without("node", system("command -v node >/dev/null 2>&1") == 0);
 }
 
+/* Starts page.mjs, with pipes as its standard input and output. */
+static void start_checker(void) {
+    char script[512];
+    int asks[2], answers[2];
+
+    snprintf(script, sizeof script, "%s/tests/browser/page.mjs", getenv("PH_TEST_SOURCE"));
+    assert_int_equal(setenv("PH_TEST_CHROMIUM", CHROMIUM, 1), 0);
+    assert_int_equal(pipe2(asks, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(answers, O_CLOEXEC), 0);
+    checker.process = fork();
+    assert_true(checker.process >= 0);
+    if (!checker.process) {
+        dup2(asks[0], STDIN_FILENO);
+        dup2(answers[1], STDOUT_FILENO);
+        execlp("node", "node", script, (char *)NULL);
+        _exit(127);
+    }
+    close(asks[0]);
+    close(answers[1]);
+    checker.asks = fdopen(asks[1], "w");
+    checker.answers = fdopen(answers[0], "r");
+    assert_non_null(checker.asks);
+    assert_non_null(checker.answers);
+    signal(SIGPIPE, SIG_IGN);
+}
+
 /* Has (check) of page.mjs look at the page. */
 static void look(const char *check) {
-    char command[1024];
     char *text = NULL;
     size_t size = 0;
 
-    snprintf(command, sizeof command,
-             "PH_TEST_CHROMIUM=" CHROMIUM " node '%s/tests/browser/page.mjs' %s '%s' 2>&1",
-             getenv("PH_TEST_SOURCE"), check, page);
-    FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): of paths of our own */
-    assert_non_null(pipe);
-    bool said = getdelim(&text, &size, 0, pipe) > 0;
-    int status = pclose(pipe);
-    if (status != 0)
-        fail_msg("%s", said ? text : "node said nothing");
+    if (!checker.process)
+        start_checker();
+    fprintf(checker.asks, "%s %s\n", check, page);
+    fflush(checker.asks);
+    if (getdelim(&text, &size, 0, checker.answers) <= 0)
+        fail_msg("node ended");
+    if (*text)
+        fail_msg("%s", text);
     free(text);
 }
 
@@ -201,5 +238,5 @@ int main(void) {
         cmocka_unit_test(a_page_of_nothing_is_shown),
         cmocka_unit_test(a_query_of_the_command_is_shown),
     };
-    return cmocka_run_group_tests_name("html_page", tests, make_name, remove_page);
+    return cmocka_run_group_tests_name("html_page", tests, make_name, clean_up);
 }
