@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <pinhole/export.h>
+#include <pinhole/pinhole.h>
 
 #include "base/time.h"
 #include "export/file_sink.h"
@@ -264,6 +265,16 @@ static void add_context(struct extras *extras, const ph_trace_span *span) {
     }
 }
 
+/* By which other systems know the span. Guests have too many spans to write it for each. */
+static void add_w3c_id(struct extras *extras, const ph_trace_span *span) {
+    uint8_t bytes[8];
+
+    if (span->kind != PH_SPAN_HOST && span->kind != PH_SPAN_CALL && span->kind != PH_SPAN_HOST_FUNCTION)
+        return;
+    ph_trace_span_id(span->id, bytes);
+    add_hex(extras, "i", bytes, sizeof bytes);
+}
+
 static void add_span_extras(struct sink *sink, const ph_trace_span *span) {
     struct extras extras = {.sink = sink};
 
@@ -278,6 +289,7 @@ static void add_span_extras(struct sink *sink, const ph_trace_span *span) {
     add_message(&extras, span->message);
     add_source(&extras, &span->source);
     add_context(&extras, span);
+    add_w3c_id(&extras, span);
     if (span->dropped_fields) {
         add_key(&extras, "d");
         ph__out_u64(&sink->to.out, span->dropped_fields);
@@ -363,11 +375,12 @@ static void close_sink(void *context) {
     ph__file_sink_end(sink);
 }
 
-/* The page, and the trace's zero since 1970. */
+/* The page, the trace's zero since 1970, and who wrote it. */
 static void begin(struct sink *sink) {
     ph__out_add(&sink->to.out, ph__page, ph__page_size);
     begin_item(sink);
-    ph__out_format(&sink->to.out, "[\"zero\",\"%" PRIu64 "\"", sink->base_ns);
+    ph__out_format(&sink->to.out, "[\"zero\",\"%" PRIu64 "\",", sink->base_ns);
+    add_string(sink, ph_version());
     end_item(sink);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <pinhole/export.h>
+#include <pinhole/pinhole.h>
 
 #include "base/sha256.h"
 #include "unit/sink_feed.h"
@@ -247,7 +248,17 @@ static void a_span_is_read_back(void **state) {
     feed_free(&feed);
 }
 
-/* Only a root has them. */
+static void assert_w3c_id(const json_t *extras, uint64_t id) {
+    uint8_t bytes[8];
+    char hex[2 * sizeof bytes + 1];
+
+    ph_trace_span_id(id, bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    assert_string_equal(json_string_value(json_object_get(extras, "i")), hex);
+}
+
+/* Only a root has them; and what the host did has the id that other systems know it by. */
 static void a_root_has_its_trace(void **state) {
     struct sink_feed feed;
 
@@ -263,14 +274,18 @@ static void a_root_has_its_trace(void **state) {
     }
     feed_close(&feed);
     json_t *items = items_of(feed.text);
+    assert_string_equal(json_string_value(json_array_get(item_of(items, "zero", 0), 2)), ph_version());
     const json_t *extras = json_array_get(item_of(items, "s", 0), 9);
     assert_text(items, json_object_get(extras, "t"), "a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0");
     assert_text(items, json_object_get(extras, "r"), "0b0b0b0b0b0b0b0b");
     assert_text(items, json_object_get(extras, "w"), "a=<b>");
+    assert_w3c_id(extras, 1);
     extras = json_array_get(item_of(items, "s", 1), 9);
     assert_int_equal(json_object_size(extras), 1);
     assert_int_equal(json_integer_value(json_object_get(extras, "d")), 7);
-    assert_int_equal(json_array_size(item_of(items, "s", 2)), 9);
+    extras = json_array_get(item_of(items, "s", 2), 9);
+    assert_int_equal(json_object_size(extras), 1);
+    assert_w3c_id(extras, 3);
     json_decref(items);
     feed_free(&feed);
 }
