@@ -38,16 +38,16 @@ checks.hostile = async (file) => {
             scripts: document.querySelectorAll('script:not(.chunk)').length,
             spans: pinhole.trace.spans.count,
             events: pinhole.trace.events.length,
-            title: document.title,
+            title: document.title.replace(/\d+-\d+-\d+ \d+:\d+:\d+ UTC/, 'TIME'),
             polluted: typeof {}.polluted,
         }));
         assert.deepEqual(found, {
             pwned: 'undefined',
             strangers: 0,
             scripts: 1,
-            spans: 137,
+            spans: 138,
             events: 34,
-            title: 'pinhole trace',
+            title: 'W'.repeat(60) + '…, </title><script>window.__pwned=11</script>\\u{202e} – TIME – pinhole trace',
             polluted: 'undefined',
         });
     });
@@ -104,6 +104,22 @@ checks.whole = async (file) => {
     await withPage(file, async (page) => {
         assert.equal(await page.textContent('#notices'), '');
         assert.equal(await page.textContent('#summary'), '2 sandboxes · 134 spans · 4 events · 3 failed · 13.00 ms');
+        assert.match(
+            await page.title(),
+            /^call query, call hash, call parse – \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC – pinhole trace$/,
+        );
+        assert.equal(await page.textContent('#roots'), 'call query, call hash, call parse');
+        assert.match(await page.textContent('#version'), /^\d+\.\d+\.\d+/);
+        for (const [count, label] of [
+            ['1 of 3', 'call parse'],
+            ['2 of 3', 'guest parse'],
+            ['3 of 3', 'parse'],
+            ['1 of 3', 'call parse'],
+        ]) {
+            await page.click('#failures');
+            assert.equal(await page.textContent('#search-count'), count);
+            assert.equal(await selected(page), label);
+        }
     });
 };
 
@@ -113,6 +129,7 @@ checks.query = async (file) => {
         assert.ok(['prepare', 'call query'].includes(await selected(page)));
         await searchFor(page, 'guest query');
         assert.match(await page.innerText('#details'), /Parent\s+call query/);
+        assert.match(await page.title(), /^call query – /);
         await shoot(page, 'query');
     });
 };

@@ -19,6 +19,16 @@ checks.search = async (file) => {
         await press(page, 'Enter', 'Shift+Enter', 'Shift+Enter');
         assert.equal(await count(), '48 of 48');
         await shoot(page, 'search-light');
+        await searchFor(page, 'step');
+        const lit = (label) =>
+            page.evaluate((wanted) => {
+                const { search, trace } = pinhole;
+                const { label: labels, order } = trace.spans;
+                return order.filter((span) => trace.labels.texts[labels[span]] === wanted && search.lit[span]).length;
+            }, label);
+        assert.equal(await lit('step'), 12);
+        assert.equal(await lit('syscall pread64'), 48, 'what lies in a match stays as it is');
+        assert.equal(await lit('prepare'), 0);
         await searchFor(page, 'moons'); /* a field's value */
         assert.equal(await count(), '1 of 1');
         assert.equal(await selected(page), 'prepare');
@@ -63,6 +73,7 @@ checks.keyboard = async (file) => {
         assert.ok((await rangeOf(page)).width < whole.width / 50, 'Enter zooms to the selected span');
         await press(page, '0');
         assert.deepEqual(await rangeOf(page), whole);
+        assert.ok(await page.evaluate(() => pinhole.range.isWhole));
         await walk('Escape', null);
         await press(page, '+', '+');
         const near = await rangeOf(page);
@@ -73,6 +84,7 @@ checks.keyboard = async (file) => {
         assert.ok(Math.abs((await rangeOf(page)).from - near.from) < 1);
         await press(page, 's', '-');
         assert.ok(Math.abs((await rangeOf(page)).width - whole.width) < 10);
+        assert.ok(await page.evaluate(() => pinhole.range.isWhole), 'no handle is left at the edges');
         await press(page, 'Tab');
         assert.notEqual(await page.evaluate(() => document.activeElement.id), 'timeline', 'Tab leaves the drawing');
         await press(page, '?');
@@ -86,8 +98,10 @@ checks.keyboard = async (file) => {
         await walk('ArrowDown', 'guest query');
         await walk('ArrowUp', 'call query');
         await walk('ArrowRight', 'call hash');
+        assert.ok(await page.isEnabled('#zoom-in'));
         await press(page, '3');
         assert.ok(await page.isVisible('#view-totals'));
+        assert.ok((await page.isDisabled('#zoom-in')) && (await page.isDisabled('#zoom-out')));
         await press(page, '1', 't');
         assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
         await page.focus('#tab-timeline');
@@ -137,9 +151,11 @@ checks.mouse = async (file) => {
         );
         const strip = await page.locator('#overview-canvas').boundingBox();
         await page.click('#zoom-all');
-        await page.mouse.move(strip.x + strip.width * 0.2, strip.y + 20);
+        const gutter = await page.evaluate(() => pinhole.timeline.gutter);
+        const stripAt = (part) => strip.x + gutter + (strip.width - gutter) * part;
+        await page.mouse.move(stripAt(0.2), strip.y + 20);
         await page.mouse.down();
-        await page.mouse.move(strip.x + strip.width * 0.4, strip.y + 20, { steps: 4 });
+        await page.mouse.move(stripAt(0.4), strip.y + 20, { steps: 4 });
         await page.mouse.up();
         await settle(page);
         assert.ok(Math.abs((await rangeOf(page)).width / whole.width - 0.2) < 0.01, 'so does a drag in the strip');
@@ -174,8 +190,30 @@ checks.touch = async (file) => {
             await page.touchscreen.tap(point.x, point.y);
             await settle(page);
             assert.equal(await selected(page), 'guest query');
+            const low = () =>
+                page.evaluate(() =>
+                    [...document.querySelectorAll('button, input[type=search]')]
+                        .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 40)
+                        .map((each) => each.id || each.textContent),
+                );
+            assert.deepEqual(await low(), []);
+            await shoot(page, 'touch-400');
+            await page.click('#tab-totals');
+            await settle(page);
+            assert.deepEqual(await low(), []);
+            assert.ok(await page.isVisible('#totals-hint'), 'there are more columns');
+            await page.evaluate(() => (document.getElementById('totals-scroll').scrollLeft = 1000));
+            await settle(page);
+            assert.ok(await page.isHidden('#totals-hint'));
+            await page.click('#help-open');
+            await settle(page);
+            const dialog = await page.locator('#help').boundingBox();
+            assert.ok(dialog.x >= 12 && dialog.x + dialog.width <= 388, 'a margin at both sides');
+            const heading = await page.locator('#help-title').boundingBox();
+            assert.ok(heading.y >= dialog.y && heading.y < dialog.y + 60, 'the dialog begins at its beginning');
+            await shoot(page, 'help-400');
         },
-        { hasTouch: true, width: 400 },
+        { hasTouch: true, isMobile: true, width: 400 },
     );
 };
 
@@ -206,6 +244,23 @@ checks.details = async (file) => {
             'cache.miss',
         );
         await shoot(page, 'details-light');
+        const text = await page.innerText('#details');
+        const places = ['Fields', 'Duration', 'Source', 'Parent', 'Sandbox', 'Events (1)'].map((each) =>
+            text.indexOf(each),
+        );
+        assert.deepEqual(
+            places,
+            [...places].sort((a, b) => a - b),
+            'what was said comes first',
+        );
+        assert.deepEqual(
+            await page.evaluate(() =>
+                [...document.querySelectorAll('#details .whole')].filter(
+                    (each) => each.getClientRects().length > 1 || each.getBoundingClientRect().right > innerWidth - 14,
+                ),
+            ),
+            [],
+        );
         const moments = (await page.innerText('#details')).match(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.(\d{9}) UTC/g);
         const [begin, end] = moments.map((moment) => BigInt(moment.slice(20, 29)));
         assert.equal((end - begin + 1000000000n) % 1000000000n, 1300000n, 'times are to the nanosecond');
@@ -217,7 +272,9 @@ checks.details = async (file) => {
         await page.click('#search');
         await searchFor(page, 'call query');
         await has('4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', 'congo=t61rcWkgMzE', 'none: this is a root');
-        await has('Fields left out\n3');
+        await has('3 fields left out');
+        assert.match(await page.innerText('#details'), /Span id\n[0-9a-f]{16}\n/);
+        await shoot(page, 'ids-light');
         await searchFor(page, 'call parse');
         await has('page-fault', 'the guest wrote to 0x10, which is not mapped, in parse+0x2c');
         await shoot(page, 'failed-light');

@@ -285,6 +285,8 @@ void page_make_hostile(const char *path) {
         give_counter(&page, attacks[i], (ph_value){.type = PH_I64, .i64 = (int64_t)i}, id * 10 * US);
     }
     give_span(&page, 1, 0, PH_SPAN_CALL, tall, 0, id * 10 * US);
+    give_span(&page, id, 0, PH_SPAN_CALL, "</title><script>window.__pwned=11</script>\xe2\x80\xae",
+              id * 10 * US, id * 10 * US + US);
     page_close(&page);
 }
 

@@ -55,6 +55,22 @@ class Details {
         return file ? shownText(file) + (extras.l ? ':' + extras.l : '') : '';
     }
 
+    source(extras) {
+        return [
+            ['Source', this.place(extras)],
+            ['Function', shownText(this.app.trace.text(extras.n || 0))],
+        ];
+    }
+
+    /* A text that stays on one line. */
+    whole(text) {
+        return element('span', { className: 'whole', textContent: text });
+    }
+
+    id(hex) {
+        return hex ? element('code', { className: 'whole', textContent: hex }) : '';
+    }
+
     link(span, text) {
         const button = element('button', { type: 'button', className: 'link', textContent: clip(text) });
         button.addEventListener('click', () => this.app.select({ type: 'span', index: span }));
@@ -73,26 +89,30 @@ class Details {
         if (spans.failed[span]) marks.push(this.mark('▲ ' + extras.s, 'failed'));
         if (spans.unfinished[span]) marks.push(this.mark('✂ unfinished', 'unfinished'));
         const duration = durationOf(spans, span);
+        marks.push(this.mark(shownDuration(duration)));
         return [
             this.title(this.labelOf(span), ...marks),
             extras.m ? element('p', { className: 'message' }, shownLines(extras.m)) : null,
+            ...this.fields(extras),
+            extras.d
+                ? element('p', { className: 'quiet', textContent: plural(extras.d, 'field') + ' left out' })
+                : null,
             this.list([
                 ['Duration', this.duration(duration)],
                 ['Self', spans.children[span] ? this.duration(spans.self[span]) : ''],
                 ['Begins', '+' + this.duration(spans.start[span] - trace.bounds.from)],
-                ['At', shownMoment(trace.zero, spans.start[span])],
-                ['Ends', shownMoment(trace.zero, spans.end[span])],
-                ['Source', this.place(extras)],
-                ['Function', shownText(trace.text(extras.n || 0))],
+                ['At', this.whole(shownMoment(trace.zero, spans.start[span]))],
+                ['Ends', this.whole(shownMoment(trace.zero, spans.end[span]))],
+            ]),
+            this.list([...this.source(extras), ['Parent', this.parentOf(span)]]),
+            this.list([
                 ['Sandbox', String(trace.sandboxes[spans.sandbox[span]])],
                 ['Span', String(spans.id[span])],
-                ['Parent', this.parentOf(span)],
-                ['Trace', extras.t || ''],
-                ['Caller’s span', extras.r || ''],
-                ['Trace state', shownText(extras.w || '')],
-                ['Fields left out', extras.d ? shownCount(extras.d) : ''],
+                ['Span id', this.id(extras.i)],
+                ['Trace', this.id(extras.t)],
+                ['Caller', this.id(extras.r)],
+                ['State', shownText(extras.w || '')],
             ]),
-            ...this.fields(extras),
             ...this.events(span),
             ...this.children(span),
         ].filter((part) => part);
@@ -125,9 +145,12 @@ class Details {
                 this.mark(LEVELS[event.level] || '', LEVELS[event.level]),
             ),
             extras.m !== undefined ? element('p', { className: 'message' }, shownLines(extras.m)) : null,
+            ...this.fields(extras),
             this.list([
                 ['Happened', '+' + this.duration(event.time - trace.bounds.from)],
-                ['At', shownMoment(trace.zero, event.time)],
+                ['At', this.whole(shownMoment(trace.zero, event.time))],
+            ]),
+            this.list([
                 [
                     'In',
                     span !== undefined
@@ -137,11 +160,9 @@ class Details {
                           : '',
                 ],
                 [extras.m !== undefined ? 'Format' : '', extras.m !== undefined ? shownText(event.name) : ''],
-                ['Source', this.place(extras)],
-                ['Function', shownText(trace.text(extras.n || 0))],
+                ...this.source(extras),
                 ['Sandbox', String(trace.sandboxes[event.sandbox])],
             ]),
-            ...this.fields(extras),
         ].filter((part) => part);
     }
 

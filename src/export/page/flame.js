@@ -126,6 +126,7 @@ class Flame {
 
     place(frame, x, width, row) {
         this.lowest = Math.max(this.lowest, row);
+        frame.lit = this.app.search.labels.has(frame.label) || Boolean(frame.parent && frame.parent.lit);
         this.boxes.push({ frame, x, width, y: row * ROW_HEIGHT + 8 });
     }
 
@@ -144,7 +145,7 @@ class Flame {
             note: part.toFixed(1) + '%',
             fill: app.theme.fillOf(frame.label),
             failed: frame.failed > 0 && frame.failed === frame.count,
-            dim: app.search.active && !app.search.labels.has(frame.label),
+            dim: app.search.active && !frame.lit,
             selected: app.selection && app.selection.type === 'span' && this.isOn(frame, app.selection.index),
         });
     }

@@ -20,7 +20,7 @@ class Keys {
         if (event.target.matches('input[type=search], textarea') || byId('help').open) return;
         const keys = {
             '/': () => app.search.box.focus(),
-            '?': () => byId('help').showModal(),
+            '?': () => app.help.open(),
             1: () => app.show('timeline', true),
             2: () => app.show('flame', true),
             3: () => app.show('totals', true),

@@ -4,6 +4,26 @@
 
 const VIEWS = ['timeline', 'flame', 'totals'];
 
+/* What the trace is of: calls of roots, each name once; without one, what the guest or else the host did. */
+const NAMES_MOST = 3;
+const NAME_LENGTH_MOST = 60;
+
+function rootNames(trace) {
+    const { spans, labels } = trace;
+    for (const kind of [CALL, GUEST, HOST]) {
+        const found = new Set();
+        for (const span of spans.order) {
+            if (spans.kind[span] === kind && spans.around[span] < 0) found.add(labels.texts[spans.label[span]]);
+            if (found.size > NAMES_MOST) break;
+        }
+        const names = [...found].map((name) =>
+            name.length > NAME_LENGTH_MOST ? name.slice(0, NAME_LENGTH_MOST) + '…' : name,
+        );
+        if (names.length) return names.slice(0, NAMES_MOST).join(', ') + (names.length > NAMES_MOST ? ', …' : '');
+    }
+    return '';
+}
+
 class App {
     constructor(chunks) {
         this.trace = readTrace(chunks);
@@ -19,6 +39,7 @@ class App {
         this.flame = new Flame(this);
         this.totals = new Totals(this);
         this.details = new Details(this);
+        this.help = new Help(this);
         this.keys = new Keys(this);
         this.listen();
         this.describe();
@@ -38,8 +59,7 @@ class App {
             });
         });
         byId('theme').addEventListener('click', () => this.theme.toggle());
-        byId('help-open').addEventListener('click', () => byId('help').showModal());
-        byId('help-close').addEventListener('click', () => byId('help').close());
+        byId('help-open').addEventListener('click', () => this.help.open());
         byId('zoom-in').addEventListener('click', () =>
             this.range.zoom(1 / ZOOM_FACTOR, this.range.from + this.range.width / 2),
         );
@@ -54,12 +74,17 @@ class App {
     describe() {
         const { trace } = this;
         const failed = trace.spans.failed.reduce((a, b) => a + b, 0);
+        const began = trace.spans.count ? shownMoment(trace.zero, trace.bounds.from) : '';
+        const names = rootNames(trace);
         const parts = [plural(trace.spans.count, 'span'), plural(trace.events.length, 'event')];
         if (trace.sandboxes.length !== 1) parts.unshift(plural(trace.sandboxes.length, 'sandbox', 'sandboxes'));
-        if (failed) parts.push(shownCount(failed) + ' failed');
+        if (failed) parts.push(this.failures(failed));
         parts.push(shownDuration(trace.bounds.to - trace.bounds.from));
-        byId('summary').textContent = parts.join(' · ');
-        byId('began').textContent = shownMoment(trace.zero, trace.bounds.from);
+        byId('summary').replaceChildren(...parts.flatMap((part, i) => (i ? [' · ', part] : [part])));
+        byId('roots').textContent = names;
+        byId('began').textContent = began.replace(/\.\d+ /, ' ');
+        byId('version').textContent = trace.version;
+        document.title = [names, byId('began').textContent, 'pinhole trace'].filter((part) => part).join(' – ');
         const left = [
             ['span', trace.left.spans],
             ['event', trace.left.events],
@@ -79,6 +104,18 @@ class App {
                 'This trace has no end: the process was killed, or still runs. What it had not yet written is missing.',
             );
         if (!trace.spans.count) this.notice('There are no spans in this trace.');
+    }
+
+    /* Leads from one that failed to the next. */
+    failures(count) {
+        const button = element('button', {
+            type: 'button',
+            id: 'failures',
+            title: 'Go to the next one',
+            textContent: shownCount(count) + ' failed',
+        });
+        button.addEventListener('click', () => this.search.stepThrough('failed'));
+        return button;
     }
 
     notice(text) {
@@ -102,6 +139,7 @@ class App {
             this.totalsTheme = this.theme.fills;
             this.totals.draw();
         }
+        if (this.view === 'totals') this.totals.hint();
     }
 
     show(view, focus) {
@@ -112,6 +150,7 @@ class App {
             tab.tabIndex = each === view ? 0 : -1;
             byId('view-' + each).hidden = each !== view;
         }
+        for (const each of ['zoom-in', 'zoom-out', 'zoom-all']) byId(each).disabled = view === 'totals';
         showTip(null);
         this.totalsTheme = null;
         if (focus) this.focusView();

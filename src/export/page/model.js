@@ -4,7 +4,10 @@
 
 /* ph_span_kind, in its order. */
 const KINDS = ['host', 'call', 'host function', 'guest', 'user', 'function', 'system call', 'async'];
+const HOST = 0;
+const CALL = 1;
 const HOST_FUNCTION = 2;
+const GUEST = 3;
 const FUNCTION = 5;
 const SYSTEM_CALL = 6;
 const ASYNC = 7;
@@ -56,13 +59,13 @@ class Labels {
 }
 
 function readItems(chunks) {
-    const read = { zero: 0n, spans: [], events: [], counters: [], end: null, texts: [''] };
+    const read = { zero: 0n, version: '', spans: [], events: [], counters: [], end: null, texts: [''] };
     const lists = { s: read.spans, v: read.events, c: read.counters };
     for (const chunk of chunks) {
         for (const item of itemsOf(chunk.textContent)) {
             if (typeof item === 'string') read.texts.push(item);
             else if (lists[item[0]]) lists[item[0]].push(item);
-            else if (item[0] === 'zero') read.zero = BigInt(item[1]);
+            else if (item[0] === 'zero') Object.assign(read, { zero: BigInt(item[1]), version: item[2] || '' });
             else if (item[0] === 'end') read.end = item;
         }
     }
@@ -166,6 +169,7 @@ function readTrace(chunks) {
     const labels = new Labels();
     const trace = {
         zero: read.zero,
+        version: read.version,
         sandboxes: sandboxes.sorted,
         labels,
         spans: spansOf(read, sandboxes, labels),

@@ -17,15 +17,24 @@ class Overview {
         this.canvas.addEventListener('dblclick', () => app.range.showAll());
     }
 
+    /* All of the strip, and the part that has times: the one of the line of time below. */
     get width() {
         return this.canvas.parentElement.clientWidth;
+    }
+
+    get left() {
+        return this.app.timeline.gutter;
+    }
+
+    get room() {
+        return Math.max(this.width - this.left, 1);
     }
 
     /* For each pixel the depth of the deepest span, and whether one failed. Kept until the width changes. */
     profile() {
         const { spans } = this.app.trace;
         const { least, most } = this.app.range;
-        const width = Math.max(Math.floor(this.width), 1);
+        const width = Math.max(Math.floor(this.room), 1);
         if (this.depths && this.depths.length === width) return;
         this.depths = new Uint16Array(width);
         this.failures = new Uint8Array(width);
@@ -41,16 +50,16 @@ class Overview {
 
     xOf(time) {
         const { least, most } = this.app.range;
-        return ((time - least) / (most - least)) * this.width;
+        return this.left + ((time - least) / (most - least)) * this.room;
     }
 
     timeOf(x) {
         const { least, most } = this.app.range;
-        return least + (x / this.width) * (most - least);
+        return least + ((x - this.left) / this.room) * (most - least);
     }
 
     draw() {
-        const { paint, app, width } = this;
+        const { paint, app, width, left } = this;
         const { css } = app.theme;
         this.profile();
         paint.begin(app.theme, width, OVERVIEW_HEIGHT);
@@ -59,30 +68,32 @@ class Overview {
         this.drawProfile(css.accent);
         paint.context.globalAlpha = 1;
         for (let x = 0; x < this.failures.length; x++)
-            if (this.failures[x]) paint.shape(css.failed, x - 3, 0, x + 4, 0, x + 0.5, 7);
+            if (this.failures[x]) paint.shape(css.failed, left + x - 3, 0, left + x + 4, 0, left + x + 0.5, 7);
+        paint.text(css.quiet, 'whole', 10, OVERVIEW_HEIGHT / 2, left - 16);
         const [from, to] = [this.xOf(app.range.from), this.xOf(app.range.to)];
         if (app.range.isWhole) return;
         paint.context.globalAlpha = 0.72;
-        paint.fill(css.shade, 0, 0, from, OVERVIEW_HEIGHT);
+        paint.fill(css.shade, left, 0, from - left, OVERVIEW_HEIGHT);
         paint.fill(css.shade, to, 0, width - to, OVERVIEW_HEIGHT);
         paint.context.globalAlpha = 1;
         for (const x of [from, to]) {
-            paint.fill(css.accent, Math.max(Math.min(x, width - 2), 0), 0, 2, OVERVIEW_HEIGHT);
+            paint.fill(css.accent, Math.min(x, width - 2), 0, 2, OVERVIEW_HEIGHT);
             paint.fill(css.accent, x - 2, OVERVIEW_HEIGHT / 2 - 8, 6, 16);
         }
     }
 
     drawProfile(colour) {
+        const { left } = this;
         const { context } = this.paint;
         const scale = (OVERVIEW_HEIGHT - 10) / this.deepest;
         context.beginPath();
-        context.moveTo(0, OVERVIEW_HEIGHT);
+        context.moveTo(left, OVERVIEW_HEIGHT);
         for (let x = 0; x < this.depths.length; x++) {
             const y = OVERVIEW_HEIGHT - this.depths[x] * scale;
-            context.lineTo(x, y);
-            context.lineTo(x + 1, y);
+            context.lineTo(left + x, y);
+            context.lineTo(left + x + 1, y);
         }
-        context.lineTo(this.depths.length, OVERVIEW_HEIGHT);
+        context.lineTo(left + this.depths.length, OVERVIEW_HEIGHT);
         context.closePath();
         this.paint.drawn++;
         context.fillStyle = colour;

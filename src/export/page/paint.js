@@ -6,11 +6,18 @@ const FONT = '12px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "Deja
 const BOX_HEIGHT = 20;
 const LABEL_LEAST = 30; /* a box that is narrower has no label */
 
+/* What a search has not found: its colour fades, its text can still be read. */
+const DIM_FILL = 0.5;
+const DIM_TEXT = 0.75;
+
+const HATCH_PIXELS = 6;
+
 class Paint {
     constructor(canvas) {
         this.canvas = canvas;
         this.context = canvas.getContext('2d');
         this.widths = new Map();
+        this.hatches = new Map();
         this.drawn = 0;
     }
 
@@ -39,6 +46,35 @@ class Paint {
         this.drawn++;
         this.context.fillStyle = colour;
         this.context.fillRect(x, y, width, height);
+    }
+
+    /* Stripes of (colour), for what stands for many. */
+    hatch(colour) {
+        const scale = window.devicePixelRatio || 1;
+        const key = colour + this.theme.name + scale;
+        let pattern = this.hatches.get(key);
+        if (pattern) return pattern;
+        const size = Math.round(HATCH_PIXELS * scale);
+        const tile = Object.assign(document.createElement('canvas'), { width: size, height: size });
+        const context = tile.getContext('2d');
+        context.fillStyle = this.theme.css.background;
+        context.fillRect(0, 0, size, size);
+        context.globalAlpha = 0.5;
+        context.fillStyle = colour;
+        context.fillRect(0, 0, size, size);
+        context.globalAlpha = 1;
+        context.strokeStyle = colour;
+        context.lineWidth = size / 3;
+        for (const x of [-size, 0, size]) {
+            context.beginPath();
+            context.moveTo(x - size, 2 * size);
+            context.lineTo(x + 2 * size, -size);
+            context.stroke();
+        }
+        pattern = this.context.createPattern(tile, 'repeat');
+        pattern.setTransform(new DOMMatrix().scale(1 / scale));
+        this.hatches.set(key, pattern);
+        return pattern;
     }
 
     line(colour, x1, y1, x2, y2) {
@@ -102,18 +138,19 @@ class Paint {
         const left = Math.max(box.x, box.left - 4);
         const right = Math.min(box.x + box.width, this.width + 4);
         const width = Math.max(right - left - (right - left > 4 ? 1 : 0), 1);
-        context.globalAlpha = box.dim ? 0.28 : 1;
+        context.globalAlpha = box.dim ? DIM_FILL : 1;
         if (width > 6) this.roundBox(box.fill, left, box.y, width, BOX_HEIGHT);
         else this.fill(box.fill, left, box.y, width, BOX_HEIGHT);
         if (box.failed) this.markFailed(left, box.y, width);
         if (box.unfinished) this.markUnfinished(left + width, box.y, width);
+        context.globalAlpha = box.dim ? DIM_TEXT : 1;
         const start = Math.max(left, box.left) + (box.failed ? 12 : 6);
         if (right - start > LABEL_LEAST - 6) {
             const room = right - start - 5 - (box.unfinished ? 6 : 0);
             this.text(theme.fills.text, box.label, start, box.y + BOX_HEIGHT / 2 + 0.5, room);
             const used = this.widthOf(box.label);
             if (box.note && room - used > this.widthOf(box.note) + 12) {
-                context.globalAlpha = box.dim ? 0.2 : 0.8;
+                context.globalAlpha = box.dim ? DIM_TEXT : 0.8;
                 this.text(theme.fills.text, box.note, start + used + 8, box.y + BOX_HEIGHT / 2 + 0.5, 200);
             }
         }

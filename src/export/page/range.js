@@ -3,6 +3,7 @@
 
 const WIDTH_LEAST = 10;
 const GLIDE_MS = 180;
+const WHOLE_PART = 1 - 1e-6; /* from there on it is all of it: zooms do not lead back to the last bit */
 
 class Range {
     constructor(bounds, changed) {
@@ -26,7 +27,8 @@ class Range {
 
     /* The nearest range there is to the one that is asked for. */
     fit(from, to) {
-        const width = Math.min(Math.max(to - from, WIDTH_LEAST), this.most - this.least);
+        if (to - from >= (this.most - this.least) * WHOLE_PART) return [this.least, this.most];
+        const width = Math.max(to - from, WIDTH_LEAST);
         const middle = (from + to) / 2;
         const start = Math.min(Math.max(middle - width / 2, this.least), this.most - width);
         return [start, start + width];

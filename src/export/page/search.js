@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Search in names, fields, messages and places in the source: what does not match is dimmed, and Enter goes from one
- * match to the next. */
+/* Search in names, fields, messages and places in the source: what neither matches nor lies in a match is dimmed, and
+ * Enter goes from one match to the next. */
 
 const TYPING_MS = 120;
 
@@ -9,7 +9,7 @@ class Search {
         this.app = app;
         this.box = byId('search');
         this.active = false;
-        this.matches = new Uint8Array(app.trace.spans.count);
+        this.lit = new Uint8Array(app.trace.spans.count); /* found, or within what was */
         this.labels = new Set();
         this.list = [];
         this.at = -1;
@@ -39,7 +39,14 @@ class Search {
         const { trace } = this.app;
         if (!extras) return '';
         const marks = (extras.s ? 'failed ' + extras.s : '') + (extras.u ? ' unfinished' : '');
-        const parts = [extras.m || '', marks, extras.t || '', trace.text(extras.f || 0), trace.text(extras.n || 0)];
+        const parts = [
+            extras.m || '',
+            marks,
+            extras.t || '',
+            extras.i || '',
+            trace.text(extras.f || 0),
+            trace.text(extras.n || 0),
+        ];
         for (const [name, , value] of extras.v || []) parts.push(trace.text(name) + '=' + value);
         return parts.join('\n').toLowerCase();
     }
@@ -60,7 +67,7 @@ class Search {
         const named = labels.texts.map((text) => this.active && text.toLowerCase().includes(this.words));
         for (const span of this.active ? spans.order : []) {
             const found = named[spans.label[span]] || this.textOf(spans.extras[span]).includes(this.words);
-            this.matches[span] = found ? 1 : 0;
+            this.lit[span] = found || (spans.around[span] >= 0 && this.lit[spans.around[span]]) ? 1 : 0;
             if (!found) continue;
             this.list.push({ type: 'span', index: span });
             this.labels.add(spans.label[span]);
@@ -68,8 +75,7 @@ class Search {
         this.addEvents();
         for (const group of groups)
             for (const track of [group.host, group.guest, group.async])
-                for (const row of track.rows)
-                    row.matches = this.active ? row.countsOf((span) => this.matches[span]) : null;
+                for (const row of track.rows) row.lit = this.active ? row.countsOf((span) => this.lit[span]) : null;
         this.show();
         this.app.searched();
     }
@@ -101,6 +107,13 @@ class Search {
         this.at = this.at < 0 && by < 0 ? this.list.length - 1 : (this.at + by + this.list.length) % this.list.length;
         this.show();
         this.app.select(this.list[this.at]);
+    }
+
+    /* Goes to the next match of (words), as if they were typed. */
+    stepThrough(words) {
+        this.box.value = words;
+        this.runNow();
+        this.step(1);
     }
 
     clear() {

@@ -7,14 +7,12 @@ const FILLS = {
         text: '#1b2430',
         kinds: ['#c8d0dc', '#a9c0e0', '#cdc3ea', '#a6d6cf', null, null, '#e0dacc', null],
         names: ['#b6d4f1', '#bfe2c6', '#f0d8a3', '#d8cbef', '#c2e2ea', '#dde2ae', '#e8cfe4', '#f1d1bb'],
-        many: '#c3cad3',
         levels: [null, '#b3261e', '#9a5b00', '#3a6ea5', '#5c6672', '#5c6672'],
     },
     dark: {
         text: '#f2f5f9',
         kinds: ['#414b5b', '#34527f', '#4c4383', '#1f625d', null, null, '#4b473d', null],
         names: ['#2c557f', '#2b6047', '#6b5321', '#50437c', '#235d6b', '#58612a', '#653f60', '#70482f'],
-        many: '#4a5361',
         levels: [null, '#ff8f86', '#f0b35a', '#7fb4ea', '#9aa5b3', '#9aa5b3'],
     },
 };

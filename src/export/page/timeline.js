@@ -10,6 +10,9 @@ const COUNTER_HEIGHT = 44;
 const COUNTERS_MOST = 24;
 const NARROW = 640;
 
+/* Many spans that share pixels have one colour for so many of them: less is a flicker. */
+const CELL_PIXELS = 16;
+
 /* All lines of the drawing, from above: {kind, y, height, ...}. */
 function layOut(groups) {
     const lines = [];
@@ -53,7 +56,7 @@ class Timeline {
     }
 
     get gutter() {
-        return this.scroller.clientWidth < NARROW ? 58 : 104;
+        return byId('main').clientWidth < NARROW ? 58 : 104;
     }
 
     get room() {
@@ -121,7 +124,7 @@ class Timeline {
     drawRow(row, y) {
         const { spans } = this.app.trace;
         const { list } = row;
-        const run = { from: -1, to: -1, failed: false, matched: true };
+        const run = { from: -1, to: -1, failed: false, lit: true };
         const scale = this.room / this.app.range.width;
         let i = row.firstEndingAt(this.app.range.from);
         while (i < list.length && spans.start[list[i]] <= this.app.range.to) {
@@ -148,18 +151,21 @@ class Timeline {
         if (next > i + 1 && this.xOf(spans.end[row.list[next - 1]]) > pixel + 3)
             next--; /* the last one is a wide one */
         const failed = row.failures[next] > row.failures[i];
-        const matched = !row.matches || row.matches[next] > row.matches[i];
+        const lit = !row.lit || row.lit[next] > row.lit[i];
         const selected = this.app.isSelectedIn(row, i, next);
         if (next - i === 1 && pixel > run.to + 1) {
             this.endRun(run, y);
             const fill = this.app.theme.fillOf(spans.label[row.list[i]]);
-            this.endRun({ from: pixel, to: pixel, failed, matched, fill }, y);
+            this.endRun({ from: pixel, to: pixel, failed, lit, fill }, y);
         } else {
-            if (run.from < 0 || pixel > run.to + 2 || failed !== run.failed || matched !== run.matched || selected) {
+            const cell = Math.floor(pixel / CELL_PIXELS);
+            const joins = run.from >= 0 && pixel <= run.to + 2 && cell === run.cell;
+            if (!joins || failed !== run.failed || lit !== run.lit || selected) {
                 this.endRun(run, y);
-                Object.assign(run, { from: pixel, failed, matched, fill: this.app.theme.fills.many });
+                Object.assign(run, { from: pixel, failed, lit, cell, fill: null, fills: new Map() });
             }
             run.to = pixel;
+            this.countFills(run.fills, row, i, next);
         }
         if (selected) {
             this.endRun(run, y);
@@ -168,12 +174,23 @@ class Timeline {
         return next;
     }
 
+    /* Of the first ones of a pixel, how many have which colour. */
+    countFills(fills, row, from, to) {
+        const { theme, trace } = this.app;
+        for (let i = from; i < Math.min(to, from + LOOKS_MOST); i++) {
+            const fill = theme.fillOf(trace.spans.label[row.list[i]]);
+            fills.set(fill, (fills.get(fill) || 0) + 1);
+        }
+    }
+
+    /* Many are hatched in the colour that most of them have, so that they are not taken for one. */
     endRun(run, y) {
         const { paint } = this;
         if (run.from < 0) return;
         const width = run.to - run.from + 1.5;
-        paint.context.globalAlpha = run.matched ? 1 : 0.28;
-        paint.fill(run.fill, run.from, y, width, BOX_HEIGHT);
+        const fill = run.fill || paint.hatch([...run.fills].reduce((a, b) => (b[1] > a[1] ? b : a))[0]);
+        paint.context.globalAlpha = run.lit ? 1 : DIM_FILL;
+        paint.fill(fill, run.from, y, width, BOX_HEIGHT);
         if (run.failed) paint.fill(this.app.theme.css.failed, run.from, y + BOX_HEIGHT - 4, width, 4);
         paint.context.globalAlpha = 1;
         run.from = run.to = -1;
@@ -192,7 +209,7 @@ class Timeline {
             fill: theme.fillOf(spans.label[span]),
             failed: spans.failed[span],
             unfinished: spans.unfinished[span],
-            dim: search.active && !search.matches[span],
+            dim: search.active && !search.lit[span],
             selected: this.app.isSelected('span', span),
         });
     }

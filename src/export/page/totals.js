@@ -2,6 +2,7 @@
 /* The table of totals: for each name how often, how long, and how often it failed. */
 
 const ROWS_AT_ONCE = 300;
+const MARGIN = 14; /* of the table, with nothing in it */
 
 /* Inside of itself a name's time counts once: in `total`, of spans within one of the same name only the outermost. */
 function totalsOf(trace) {
@@ -58,6 +59,8 @@ class Totals {
         for (const button of document.querySelectorAll('#totals thead button'))
             button.addEventListener('click', () => this.sortBy(button.dataset.key));
         byId('totals-more').addEventListener('click', () => this.more());
+        this.scroller = byId('totals-scroll');
+        this.scroller.addEventListener('scroll', () => this.hint());
     }
 
     sortBy(key) {
@@ -95,6 +98,12 @@ class Totals {
         byId('totals-none').hidden = rows.length > 0;
         byId('totals-more').hidden = rows.length <= this.shown;
         byId('totals-more').textContent = 'Show more of ' + plural(rows.length - this.shown, 'further name');
+    }
+
+    /* Says whether there is more at the right. */
+    hint() {
+        const { scrollLeft, clientWidth, scrollWidth } = this.scroller;
+        byId('totals-hint').hidden = scrollLeft + clientWidth >= scrollWidth - MARGIN;
     }
 
     rowOf(row, most) {

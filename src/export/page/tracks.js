@@ -20,7 +20,7 @@ class Row {
     constructor(spans) {
         this.spans = spans;
         this.list = [];
-        this.matches = null;
+        this.lit = null;
     }
 
     /* How many before each index have failed. */
