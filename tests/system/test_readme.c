@@ -124,6 +124,21 @@ static void the_trace_has_what_was_asked_for(void **state) {
     assert_non_null(strstr(output, "  debug row "));
 }
 
+static void the_trace_is_passed_on(void **state) {
+    char line[2048];
+
+    (void)state;
+    test_needs_kvm();
+    /* There is no collector here; test_command_otlp.c has one. */
+    snprintf(
+        line, sizeof line,
+        "OTEL_SDK_DISABLED=true '%s/otlp_host' '%s' 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        environment("PH_TEST_EXAMPLES"), test_guest_path("hello"));
+    const char *output = output_of(line);
+    assert_memory_equal(output, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-", 49);
+    assert_non_null(strstr(output, "-01\nHello, World! Today is Friday.\n"));
+}
+
 static void requests_find_nothing_of_each_other(void **state) {
     char line[2048];
 
@@ -142,6 +157,7 @@ int main(void) {
         cmocka_unit_test(the_host_greets),
         cmocka_unit_test(the_database_answers),
         cmocka_unit_test(the_trace_has_what_was_asked_for),
+        cmocka_unit_test(the_trace_is_passed_on),
         cmocka_unit_test(requests_find_nothing_of_each_other),
     };
     return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
