@@ -187,7 +187,7 @@ class Timeline {
     endRun(run, y) {
         const { paint } = this;
         if (run.from < 0) return;
-        const width = run.to - run.from + 1.5;
+        const width = run.to - run.from + (run.fill ? 1.5 : 1); /* cells lie side by side, and do not overlap */
         const fill = run.fill || paint.hatch([...run.fills].reduce((a, b) => (b[1] > a[1] ? b : a))[0]);
         paint.context.globalAlpha = run.lit ? 1 : DIM_FILL;
         paint.fill(fill, run.from, y, width, BOX_HEIGHT);
