@@ -16,6 +16,15 @@ COMMENT = re.compile(r"/\*\*(?!/)(.*?)\*/", re.S)
 X_ENTRY = re.compile(r'^\s*X\((\w+),\s*(-?\d+),\s*"([^"]*)",\s*"([^"]*)"\)')
 
 
+# Words that keep their capital inside a sentence.
+PROPER_NAMES = ("OpenTelemetry",)
+
+
+def decapitalise(text):
+    """What a sentence says, as the words behind a dash."""
+    return text if text.startswith(PROPER_NAMES) else text[0].lower() + text[1:]
+
+
 def escape(text):
     """Text in which roff sees no command."""
     text = text.replace("\\", "\\e")
@@ -216,7 +225,7 @@ def main():
         '.\\" Made from a header by header-to-man.py.',
         f'.TH {title.upper()} 3 "" "pinhole {version}" "pinhole"',
         ".SH NAME",
-        f"{code(title)} \\- {escape(about[0].lower() + about[1:])}",
+        f"{code(title)} \\- {escape(decapitalise(about))}",
         ".SH SYNOPSIS",
         ".nf",
         f"#include <pinhole/{os.path.basename(header)}>",
