@@ -254,6 +254,21 @@ static void check_killed_jsonl(const struct output *output) {
     free(text);
 }
 
+/* Lines that are whole, but for the last, each of hundreds of spans. */
+static void check_killed_otlp_json(const struct output *output) {
+    char *text = take(output);
+    size_t lines = 0;
+
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
+        *end = 0;
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(object);
+        json_decref(object);
+    }
+    assert_true(lines > 0);
+    free(text);
+}
+
 /* Trees that are complete, but for the last line. */
 static void check_killed_text(const struct output *output) {
     char *text = take(output);
@@ -284,8 +299,9 @@ static void what_a_kill_leaves_behind_is_as_documented(void **state) {
         const char *format;
         void (*check)(const struct output *output);
     } formats[] = {
-        {"chrome", check_killed_chrome},  {"jsonl", check_killed_jsonl},        {"text", check_killed_text},
-        {"folded", check_killed_profile}, {"speedscope", check_killed_profile},
+        {"chrome", check_killed_chrome},      {"jsonl", check_killed_jsonl},
+        {"text", check_killed_text},          {"folded", check_killed_profile},
+        {"speedscope", check_killed_profile}, {"otlp-json", check_killed_otlp_json},
     };
     struct output outputs[COUNT(formats)];
 

@@ -206,6 +206,35 @@ static void a_collector_that_stalls_costs_another_nothing(void **state) {
     http_server_stop(good);
 }
 
+/* On a terminal, which script(1) makes. */
+static void a_person_who_waits_is_told_so(void **state) {
+    static const struct http_answer stall = {.kind = HTTP_STALL};
+    char line[4096], text[16384] = "";
+
+    (void)state;
+    test_needs_kvm();
+    if (access("/usr/bin/script", X_OK) != 0) {
+        print_message("there is no script(1) here\n");
+        skip();
+    }
+    struct http_server *server = http_server_start(0);
+    http_server_script(server, "/v1/traces", &stall, 1);
+    snprintf(line, sizeof line,
+             "script -qec \"'%s' call --trace %s --flush-timeout 2500ms '%s' echo_i32 7\" /dev/null",
+             getenv("PH_TEST_COMMAND"), collector(server), GUEST("types"));
+    FILE *output = popen(line, "re"); /* NOLINT(cert-env33-c): of paths of our own */
+    assert_non_null(output);
+    size_t size = fread(text, 1, sizeof text - 1, output);
+    assert_int_equal(pclose(output), 0);
+    assert_true(size > 0);
+    assert_memory_equal(text, "7\r\n", 3);
+    const char *progress = strstr(text, "\r\033[Kwriting the trace: ");
+    assert_non_null(progress);
+    /* It is taken away before what is left to be said. */
+    assert_non_null(strstr(progress, "\r\033[Kpinhole: warning: lost on the way to the collector: "));
+    http_server_stop(server);
+}
+
 static void a_collector_that_refuses_is_one_warning_with_its_reason(void **state) {
     static const struct http_answer refusal = {.status = 401};
 
@@ -278,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_collector_that_does_not_answer_is_given_up),
         cmocka_unit_test(a_signal_ends_the_wait_for_a_collector),
         cmocka_unit_test(a_collector_that_stalls_costs_another_nothing),
+        cmocka_unit_test(a_person_who_waits_is_told_so),
         cmocka_unit_test(a_collector_that_refuses_is_one_warning_with_its_reason),
         cmocka_unit_test(a_failed_call_keeps_its_status_and_says_so_in_its_span),
         cmocka_unit_test(what_is_no_url_is_refused_before_anything_runs),
