@@ -2,7 +2,8 @@
 /*
  * Serves a request with a guest, and has a collector of OpenTelemetry see it: the guest's spans stand in the
  * request's own trace, whose traceparent a server takes from a header. Where the collector is, the
- * environment says (OTEL_EXPORTER_OTLP_ENDPOINT); without one it is http://localhost:4318.
+ * environment says (OTEL_EXPORTER_OTLP_ENDPOINT); without that it is http://localhost:4318. The environment
+ * also says which requests are traced (OTEL_TRACES_SAMPLER).
  *
  *     otlp_host build/guests/hello 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
  */
@@ -40,6 +41,7 @@ static void tell(void *context, const char *message) {
 /* What watches: counts, an exporter that sends them too, and a tracer whose only sink is the exporter. */
 static ph_status watch(struct service *service, ph_error *error) {
     ph_otlp_config config = PH_OTLP_CONFIG_INIT;
+    ph_tracer_config tracing = PH_TRACER_CONFIG_INIT;
     ph_sink sink;
     ph_status status = ph_metrics_create(&service->metrics, error);
 
@@ -47,8 +49,9 @@ static ph_status watch(struct service *service, ph_error *error) {
     config.diagnostics = tell;
     if (status == PH_OK)
         status = ph_otlp_create(&config, &service->otlp, error);
+    ph_otlp_sampler_from_environment(&tracing.sampler, &tracing.sampler_ratio, tell, NULL);
     if (status == PH_OK)
-        status = ph_tracer_create(NULL, &service->tracer, error);
+        status = ph_tracer_create(&tracing, &service->tracer, error);
     if (status != PH_OK)
         return status;
     ph_otlp_sink(service->otlp, &sink);

@@ -124,19 +124,37 @@ static void the_trace_has_what_was_asked_for(void **state) {
     assert_non_null(strstr(output, "  debug row "));
 }
 
-static void the_trace_is_passed_on(void **state) {
+#define CALLERS_TRACE "00-0af7651916cd43dd8448eb211c80319c-"
+#define CALLERS_SPAN CALLERS_TRACE "b7ad6b7169203331-01"
+
+/* What otlp_host prints with these (variables) in its environment. */
+static const char *output_of_otlp_host(const char *variables) {
     char line[2048];
 
+    snprintf(line, sizeof line, "%s '%s/otlp_host' '%s' " CALLERS_SPAN " 2>&1", variables,
+             environment("PH_TEST_EXAMPLES"), test_guest_path("hello"));
+    return output_of(line);
+}
+
+static void the_trace_is_passed_on(void **state) {
     (void)state;
     test_needs_kvm();
     /* There is no collector here; test_command_otlp.c has one. */
-    snprintf(
-        line, sizeof line,
-        "OTEL_SDK_DISABLED=true '%s/otlp_host' '%s' 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        environment("PH_TEST_EXAMPLES"), test_guest_path("hello"));
-    const char *output = output_of(line);
-    assert_memory_equal(output, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-", 49);
+    const char *output = output_of_otlp_host("OTEL_SDK_DISABLED=true");
+    assert_memory_equal(output, "traceparent: " CALLERS_TRACE, 13 + strlen(CALLERS_TRACE));
+    assert_null(strstr(output, CALLERS_SPAN)); /* whoever is asked is asked by the host function */
     assert_non_null(strstr(output, "-01\nHello, World! Today is Friday.\n"));
+}
+
+/* Nobody listens at port 1. */
+static void a_collector_that_is_away_costs_a_line_and_no_result(void **state) {
+    (void)state;
+    test_needs_kvm();
+    const char *output =
+        output_of_otlp_host("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1 OTEL_EXPORTER_OTLP_TIMEOUT=100");
+    assert_non_null(strstr(output, "Hello, World! Today is Friday.\n"));
+    assert_non_null(strstr(output, "traces: http://127.0.0.1:1/v1/traces: "));
+    assert_non_null(strstr(output, " spans lost\n"));
 }
 
 static void requests_find_nothing_of_each_other(void **state) {
@@ -158,6 +176,7 @@ int main(void) {
         cmocka_unit_test(the_database_answers),
         cmocka_unit_test(the_trace_has_what_was_asked_for),
         cmocka_unit_test(the_trace_is_passed_on),
+        cmocka_unit_test(a_collector_that_is_away_costs_a_line_and_no_result),
         cmocka_unit_test(requests_find_nothing_of_each_other),
     };
     return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
