@@ -82,7 +82,8 @@ PH_API void ph_metrics_destroy(ph_metrics *metrics);
 /**
  * Counts what the tracer (trace.h) records and drops from now on, and the depth of its queues, among
  * (metrics), until the tracer is destroyed, or this is called with NULL or another one; the counts stay.
- * Waits for no sink. PH_E_ARGUMENT, PH_E_FORKED (also for a tracer that was made before fork()).
+ * The two may be destroyed in any order, also by two threads at once. Waits for no sink. PH_E_ARGUMENT,
+ * PH_E_FORKED (also for a tracer that was made before fork(): nothing is watched then).
  */
 PH_API ph_status ph_metrics_watch_tracer(ph_metrics *metrics, struct ph_tracer *tracer);
 

@@ -32,6 +32,7 @@ struct ph_metrics {
     _Atomic uint64_t shared[PH__CELLS_COUNTED];
 
     pthread_mutex_t lock;
+    pthread_cond_t ended; /* a tracer's end has come to its end */
     struct ph__counts *list;
     uint64_t active;
     ph_tracer *tracer; /* NULL: none is watched */
@@ -55,6 +56,7 @@ ph_status ph_metrics_create(ph_metrics **metrics, ph_error *error) {
     made->owner = ph__process_id();
     made->start_ns = ph__time_ns(CLOCK_REALTIME);
     pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->ended, NULL);
     *metrics = made;
     return PH_OK;
 }
@@ -65,6 +67,7 @@ void ph_metrics_destroy(ph_metrics *metrics) {
     /* In a child it may be held for ever. */
     if (metrics->owner == ph__process_id()) {
         ph_metrics_watch_tracer(metrics, NULL);
+        pthread_cond_destroy(&metrics->ended);
         pthread_mutex_destroy(&metrics->lock);
     }
     free(metrics);
@@ -176,29 +179,51 @@ static void tracer_ended(struct ph__tracer_watch *watch) {
     pthread_mutex_lock(&metrics->lock);
     metrics->finished = traced_now(metrics, &queued);
     metrics->tracer = NULL;
+    /* Before the lock is given back: whoever waits may free (metrics) then. */
+    pthread_cond_broadcast(&metrics->ended);
     pthread_mutex_unlock(&metrics->lock);
 }
 
-ph_status ph_metrics_watch_tracer(ph_metrics *metrics, ph_tracer *tracer) {
+/* Stops watching; with the lock held, which is given back while another thread ends the tracer. */
+static void unwatch(ph_metrics *metrics) {
     uint64_t queued;
 
+    while (metrics->tracer) {
+        /* Before it is let go, since it may be freed from then on. */
+        const struct traced now = traced_now(metrics, &queued);
+        if (ph__tracer_unwatch(metrics->tracer, &metrics->watch)) {
+            metrics->finished = now;
+            metrics->tracer = NULL;
+        } else {
+            pthread_cond_wait(&metrics->ended, &metrics->lock);
+        }
+    }
+}
+
+/* Begins to watch, when nothing is watched; with the lock held. */
+static ph_status watch(ph_metrics *metrics, ph_tracer *tracer) {
+    uint64_t queued;
+
+    metrics->watch.ended = tracer_ended;
+    ph_status status = ph__tracer_watch(tracer, &metrics->watch);
+    if (status != PH_OK)
+        return status;
+    metrics->tracer = tracer;
+    metrics->before = (struct traced){0};
+    traced_add(&metrics->before, tracer, &queued);
+    return PH_OK;
+}
+
+ph_status ph_metrics_watch_tracer(ph_metrics *metrics, ph_tracer *tracer) {
     if (!metrics)
         return PH_E_ARGUMENT;
     if (metrics->owner != ph__process_id())
         return PH_E_FORKED;
     pthread_mutex_lock(&metrics->lock);
-    metrics->finished = traced_now(metrics, &queued);
-    if (metrics->tracer)
-        ph__tracer_unwatch(metrics->tracer, &metrics->watch);
-    metrics->before = (struct traced){0};
-    metrics->tracer = tracer;
-    if (tracer) {
-        metrics->watch.ended = tracer_ended;
-        ph__tracer_watch(tracer, &metrics->watch);
-        traced_add(&metrics->before, tracer, &queued);
-    }
+    unwatch(metrics);
+    ph_status status = tracer ? watch(metrics, tracer) : PH_OK;
     pthread_mutex_unlock(&metrics->lock);
-    return PH_OK;
+    return status;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */

@@ -43,21 +43,26 @@ void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued)
     pthread_mutex_unlock(&tracer->list_lock);
 }
 
-void ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
+ph_status ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
+    if (tracer->owner != ph__process_id())
+        return PH_E_FORKED;
     pthread_mutex_lock(&tracer->list_lock);
     watch->next = tracer->watches;
     tracer->watches = watch;
     pthread_mutex_unlock(&tracer->list_lock);
+    return PH_OK;
 }
 
-void ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
+bool ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch) {
     pthread_mutex_lock(&tracer->list_lock);
     struct ph__tracer_watch **link = &tracer->watches;
     while (*link && *link != watch)
         link = &(*link)->next;
-    if (*link)
+    const bool found = *link != NULL;
+    if (found)
         *link = watch->next;
     pthread_mutex_unlock(&tracer->list_lock);
+    return found;
 }
 
 static struct ph__tracer_watch *watch_take(ph_tracer *tracer) {

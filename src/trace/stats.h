@@ -18,9 +18,12 @@ struct ph__tracer_watch {
     void (*ended)(struct ph__tracer_watch *watch);
 };
 
-/* (watch) lives until it has ended, or is taken back. */
-void ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch);
-void ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch);
+/* (watch) lives until it has ended, or is taken back. PH_E_FORKED in a child of the process that made
+ * (tracer), whose locks may be held for ever there. */
+ph_status ph__tracer_watch(ph_tracer *tracer, struct ph__tracer_watch *watch);
+/* Takes (watch) back. False when it is too late for that: another thread is about to call (ended), and until
+ * that has returned neither the tracer nor the watch may go. */
+bool ph__tracer_unwatch(ph_tracer *tracer, struct ph__tracer_watch *watch);
 /* Ends all watches of (tracer). */
 void ph__tracer_watches_end(ph_tracer *tracer);
 

@@ -459,18 +459,25 @@ static void no_memory_is_said(void **state) {
 static void a_child_may_only_destroy(void **state) {
     ph_metrics *metrics = made();
     struct ph__counts *counts = opened(metrics);
+    ph_tracer *tracer;
     (void)state;
 
+    assert_int_equal(ph_tracer_create(NULL, &tracer, NULL), PH_OK);
+    assert_int_equal(ph_metrics_watch_tracer(metrics, tracer), PH_OK);
     pid_t child = fork();
     if (child == 0) {
         ph_metrics_values values = PH_METRICS_VALUES_INIT;
         struct ph__counts *more;
+        ph_metrics *own = made();
         bool right = ph_metrics_read(metrics, &values) == PH_E_FORKED &&
                      ph_metrics_watch_tracer(metrics, NULL) == PH_E_FORKED &&
                      !ph_metrics_text(metrics, PH_METRICS_PROMETHEUS, NULL) &&
-                     ph__counts_open(metrics, ONE_GHZ, &more, NULL) == PH_E_FORKED;
+                     ph__counts_open(metrics, ONE_GHZ, &more, NULL) == PH_E_FORKED &&
+                     ph_metrics_watch_tracer(own, tracer) == PH_E_FORKED;
         ph__counts_close(counts, true);
         ph_metrics_destroy(metrics);
+        ph_tracer_destroy(tracer);
+        ph_metrics_destroy(own);
         _exit(right ? 0 : 1);
     }
     int status;
@@ -479,6 +486,7 @@ static void a_child_may_only_destroy(void **state) {
     assert_int_equal(values_of(metrics).sandboxes, 1);
     ph__counts_close(counts, false);
     ph_metrics_destroy(metrics);
+    ph_tracer_destroy(tracer);
 }
 
 /* ---- the document -------------------------------------------------------------------------------------- */
