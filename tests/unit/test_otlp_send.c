@@ -239,6 +239,28 @@ static void the_hosts_metrics_go_with_a_flush_and_at_the_end(void **state) {
     ph_metrics_destroy(metrics);
 }
 
+/* The order of otlp.h: what is sent at the end no longer finds the tracer. */
+static void the_end_sends_the_counts_of_a_tracer_that_is_gone(void **state) {
+    ph_metrics *metrics = NULL;
+    ph_tracer *tracer;
+    struct fixture fixture;
+
+    (void)state;
+    assert_int_equal(ph_metrics_create(&metrics, NULL), PH_OK);
+    fixture_begin(&fixture);
+    fixture.config.metrics = metrics;
+    fixture_create(&fixture);
+    assert_int_equal(ph_tracer_create(NULL, &tracer, NULL), PH_OK);
+    assert_int_equal(ph_tracer_add_sink(tracer, &fixture.sink, NULL), PH_OK);
+    assert_int_equal(ph_metrics_watch_tracer(metrics, tracer), PH_OK);
+    ph_tracer_destroy(tracer);
+    fixture_destroy_otlp(&fixture, LONG_NS);
+    const struct http_request *request = http_server_request(fixture.server, METRICS, 0);
+    assert_int_equal(http_request_holds(request, "pinhole.trace.records"), 1);
+    fixture_end(&fixture);
+    ph_metrics_destroy(metrics);
+}
+
 static void the_hosts_metrics_go_every_so_often(void **state) {
     ph_metrics *metrics = NULL;
     struct fixture fixture;
@@ -418,6 +440,7 @@ int main(void) {
         cmocka_unit_test(the_sinks_flush_asks_for_sending),
         cmocka_unit_test(the_end_sends_what_is_left),
         cmocka_unit_test(the_hosts_metrics_go_with_a_flush_and_at_the_end),
+        cmocka_unit_test(the_end_sends_the_counts_of_a_tracer_that_is_gone),
         cmocka_unit_test(the_hosts_metrics_go_every_so_often),
         cmocka_unit_test(metrics_that_are_always_due_hold_up_no_end),
         cmocka_unit_test(losses_are_counted_among_the_hosts_metrics),
