@@ -358,6 +358,33 @@ static void disabled_takes_everything_and_sends_nothing(void **state) {
     fixture_end(&fixture);
 }
 
+static void a_signal_that_is_off_is_neither_sent_nor_lost(void **state) {
+    ph_metrics *metrics = NULL;
+    struct fixture fixture;
+
+    (void)state;
+    assert_int_equal(ph_metrics_create(&metrics, NULL), PH_OK);
+    fixture_begin(&fixture);
+    setenv("OTEL_LOGS_EXPORTER", "none", 1);
+    setenv("OTEL_METRICS_EXPORTER", "none", 1);
+    fixture.config.metrics = metrics;
+    fixture_create(&fixture);
+    fixture_span(&fixture, "span-one");
+    fixture_event(&fixture, "event-one");
+    fixture_counter(&fixture, "counter-one");
+    fixture_flush(&fixture);
+    const ph_otlp_stats stats = fixture_stats(&fixture);
+    assert_int_equal(stats.sent_spans, 1);
+    assert_int_equal(stats.sent_logs + stats.sent_points, 0);
+    assert_int_equal(stats.lost_logs + stats.lost_points, 0);
+    fixture_destroy_otlp(&fixture, LONG_NS);
+    assert_int_equal(http_server_count(fixture.server, TRACES), 1);
+    assert_int_equal(http_server_count(fixture.server, NULL), 1);
+    assert_int_equal(fixture.line_count, 0);
+    fixture_end(&fixture);
+    ph_metrics_destroy(metrics);
+}
+
 static void a_child_may_destroy_and_the_parent_goes_on(void **state) {
     struct fixture fixture;
     int status = 0;
@@ -447,6 +474,7 @@ int main(void) {
         cmocka_unit_test(one_connection_serves_many_requests),
         cmocka_unit_test(a_flush_of_nothing_sends_nothing),
         cmocka_unit_test(disabled_takes_everything_and_sends_nothing),
+        cmocka_unit_test(a_signal_that_is_off_is_neither_sent_nor_lost),
         cmocka_unit_test(a_child_may_destroy_and_the_parent_goes_on),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(the_public_way_works),
