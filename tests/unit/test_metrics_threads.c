@@ -16,7 +16,7 @@
 #define THREADS 4
 #define ROUNDS 200u
 #define CALLS 50u
-#define ENDINGS 4000u
+#define ENDINGS 1000u
 #define STEPS 64u
 
 struct shared {
