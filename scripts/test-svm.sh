@@ -8,7 +8,7 @@
 # cases, which .ci/run adds up. Exits non-zero when one failed, or when the machine did not get through all of them.
 #
 #   PH_TEST_SCALE   divides the counts of tests that repeat something (default 20)
-#   PH_SVM_LIMIT    seconds after which the machine is switched off (default 1500)
+#   PH_SVM_LIMIT    seconds after which the machine is switched off (default 2700)
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ shift
 cache=build/cache
 out=$build/svm
 scale=${PH_TEST_SCALE:-20}
-limit=${PH_SVM_LIMIT:-1500}
+limit=${PH_SVM_LIMIT:-2700}
 
 kernels=("$cache"/kernel/boot/vmlinuz-*)
 if [ ! -e "${kernels[0]}" ]; then

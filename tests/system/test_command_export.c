@@ -201,7 +201,7 @@ static void kill_amid(const struct output *outputs, size_t count, off_t size) {
     const char *const rest[] = {"--repeat", "100000000", GUEST("types"), "echo_i32", "7"};
     memcpy(arguments + used, rest, sizeof rest);
     struct running running = command_start(arguments, 0);
-    for (int i = 0; i < 1000 && information.st_size < size; i++) {
+    for (int i = 0; i < 3000 && information.st_size < size; i++) {
         usleep(10000);
         if (stat(path_of(&outputs[0]), &information) != 0)
             information.st_size = 0;
@@ -309,7 +309,8 @@ static void what_a_kill_leaves_behind_is_as_documented(void **state) {
     test_needs_kvm();
     for (size_t i = 0; i < COUNT(formats); i++)
         outputs[i] = output_of(formats[i].format);
-    kill_amid(outputs, COUNT(outputs), 100000);
+    /* Some thousand spans: the JSON of OpenTelemetry has 512 in a line. */
+    kill_amid(outputs, COUNT(outputs), 500000);
     for (size_t i = 0; i < COUNT(formats); i++)
         formats[i].check(&outputs[i]);
 }

@@ -153,7 +153,7 @@ static void every_limit_counts_once(void **state) {
         ph_status status;
     } ends[] = {
         {"spin", PH_CONFIG_INIT, 20000000, PH_E_TIMED_OUT},
-        {"spin", {.size = sizeof(ph_config), .cpu_time_ns = 20000000}, 0, PH_E_CPU_TIME},
+        {"spin", {.size = sizeof(ph_config), .cpu_time_ns = 1000000000}, 0, PH_E_CPU_TIME},
         {"write_often", {.size = sizeof(ph_config), .output_bytes_max = 9}, 0, PH_E_OUTPUT_LIMIT},
         {"visit_often", {.size = sizeof(ph_config), .host_calls_max = 2}, 0, PH_E_HOST_CALL_LIMIT},
     };
