@@ -238,7 +238,8 @@ static void warn(void *context, const char *message) {
     ph__warn("%s", message);
 }
 
-/* The environment of OpenTelemetry is for what goes there: it does not thin out a trace for a person. */
+/* The environment of OpenTelemetry is for what goes there: by itself it does not thin out a trace for a
+ * person. */
 static bool asks_environment(const struct ph__tracing *trace) {
     bool asks = false;
 

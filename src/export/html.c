@@ -16,8 +16,8 @@
 
 #include "base/time.h"
 #include "export/file_sink.h"
+#include "export/intern.h"
 #include "export/page/page.h"
-#include "export/perfetto_intern.h"
 #include "trace/ids.h"
 
 /* What a browser draws well. Behind these, and behind so many bytes of the file, things are only counted. */

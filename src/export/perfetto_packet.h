@@ -9,7 +9,7 @@
 
 #include <pinhole/trace.h>
 
-#include "export/perfetto_intern.h"
+#include "export/intern.h"
 #include "export/protobuf.h"
 
 /* Field numbers of Perfetto's public schema, protos/perfetto/trace/ in https://github.com/google/perfetto,

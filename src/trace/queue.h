@@ -38,10 +38,13 @@ void ph__queue_push(struct ph__queue *queue, const struct ph__batch *batch);
 const struct ph__batch *ph__queue_front(struct ph__queue *queue);
 void ph__queue_drop(struct ph__queue *queue, const struct ph__batch *batch);
 
+/* Bytes in use, for any thread. What was taken is asked for first: it is never more than what was filled in
+ * later. */
 static inline uint64_t ph__queue_used(const struct ph__queue *queue) {
     struct ph__queue *q = (struct ph__queue *)queue;
-    return atomic_load_explicit(&q->filled, memory_order_relaxed) -
-           atomic_load_explicit(&q->taken, memory_order_relaxed);
+    const uint64_t taken = atomic_load_explicit(&q->taken, memory_order_acquire);
+
+    return atomic_load_explicit(&q->filled, memory_order_relaxed) - taken;
 }
 
 #endif

@@ -19,15 +19,6 @@ void ph__trace_stats_add(ph_trace_stats *stats, const ph_trace_stats *more) {
 }
 _Static_assert(sizeof(ph_trace_stats) % sizeof(uint64_t) == 0, "ph__trace_stats_add");
 
-/* Bytes in a queue that is in use. What was taken is asked for first: it is never more than what was filled
- * in later. */
-static uint64_t queue_used(const struct ph__queue *queue) {
-    struct ph__queue *q = (struct ph__queue *)queue;
-    const uint64_t taken = atomic_load_explicit(&q->taken, memory_order_acquire);
-
-    return atomic_load_explicit(&q->filled, memory_order_relaxed) - taken;
-}
-
 void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued) {
     *stats = (ph_trace_stats){0};
     *queued = 0;
@@ -38,7 +29,7 @@ void ph__tracer_look(ph_tracer *tracer, ph_trace_stats *stats, uint64_t *queued)
     for (const struct ph__stream *stream = tracer->streams; stream; stream = stream->next) {
         ph__trace_stats_add(stats, &stream->produced);
         ph__trace_stats_add(stats, &stream->consumed);
-        *queued += queue_used(&stream->queue);
+        *queued += ph__queue_used(&stream->queue);
     }
     pthread_mutex_unlock(&tracer->list_lock);
 }

@@ -4,8 +4,8 @@
  * number. When it is full, its owner empties it. A number is never given twice, also not after that, as
  * Perfetto wants it (interned_data.proto).
  */
-#ifndef PH_EXPORT_PERFETTO_INTERN_H
-#define PH_EXPORT_PERFETTO_INTERN_H
+#ifndef PH_EXPORT_INTERN_H
+#define PH_EXPORT_INTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Numbers for keys (perfetto_intern.h): open addressing. A guest can make its keys collide, and then pays the
+ * Numbers for keys (intern.h): open addressing. A guest can make its keys collide, and then pays the
  * host a look at PH__INTERN_ENTRIES slots for each, no more.
  */
-#include "export/perfetto_intern.h"
+#include "export/intern.h"
 
 #include <string.h>
 
