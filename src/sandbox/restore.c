@@ -40,6 +40,11 @@ static const char *layout_difference(const struct ph__layout *one, const struct 
     return "the image's place";
 }
 
+/* Whether a guest that has seen a processor with (features) can go on on (vcpu). */
+static bool has_features(const struct ph__vcpu *vcpu, uint64_t features) {
+    return vcpu->features == features || (features == PH__FEATURES_SOFT && vcpu->has_soft_features);
+}
+
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
                              const ph_snapshot *snapshot, ph_error *error) {
     if (snapshot->owner != ph__process_id())
@@ -59,9 +64,9 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
     if (memcmp(layout, &snapshot->layout, sizeof *layout) != 0)
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another layout: %s must be the same",
                              layout_difference(layout, &snapshot->layout));
-    if (sandbox->vcpu &&
-        (sandbox->vcpu->backend != snapshot->backend || sandbox->vcpu->features != snapshot->features))
-        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of other processor features");
+    if (sandbox->vcpu && !has_features(sandbox->vcpu, snapshot->features))
+        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of other processor features%s",
+                             snapshot->features == PH__FEATURES_SOFT ? ": those of the soft backend" : "");
     return PH_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "sandbox/snapshot.h"
+#include "vm/backend.h"
 #include "vm/boot.h"
 
 /* ---- the caller's configuration ------------------------------------------------------------------------ */
@@ -63,9 +64,6 @@ static ph_status take_config(ph_sandbox *sandbox, const ph_config *config, ph_er
     sandbox->config.argv = sandbox->config.envp = NULL;
     sandbox->config.files = NULL;
     sandbox->config.file_count = 0;
-    if (sandbox->config.backend != PH_BACKEND_KVM && sandbox->config.backend != PH_BACKEND_AUTO)
-        return ph__error_set(error, PH_E_ARGUMENT, "there is no backend number %d",
-                             (int)sandbox->config.backend);
     if (sandbox->config.input_bytes.size && !sandbox->config.input_bytes.data)
         return ph__error_set(error, PH_E_ARGUMENT, "input_bytes has a size and no data");
     ph_config taken = defaults;
@@ -147,14 +145,18 @@ static ph_status load(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *erro
 static ph_status make_vm(ph_sandbox *sandbox, ph_snapshot *snapshot, ph_error *error) {
     const struct ph__vcpu_options options = {
         .memory = &sandbox->memory,
+        .monitor = ph__monitor(),
         .diagnostics = sandbox->config.diagnostics,
         .diagnostics_context = sandbox->config.diagnostics_context,
     };
-    ph_status status = load(sandbox, snapshot, error);
+    const struct ph__backend *backend;
+    ph_status status = ph__backend_find(sandbox->config.backend, options.diagnostics,
+                                        options.diagnostics_context, &backend, error);
 
-    if (status != PH_OK)
-        return status;
-    status = ph__backend_kvm.create(&options, &sandbox->vcpu, error);
+    if (status == PH_OK)
+        status = load(sandbox, snapshot, error);
+    if (status == PH_OK)
+        status = backend->create(&options, &sandbox->vcpu, error);
     if (status == PH_OK && snapshot)
         status = ph__snapshot_check(sandbox, &sandbox->memory.layout, snapshot, error);
     if (status == PH_OK) {

@@ -35,7 +35,6 @@ struct ph_snapshot {
     uint64_t memory, stack, max_message; /* of the config that led to (layout) */
     uint64_t files; /* struct ph__files's number: open descriptors and mappings are by place */
 
-    const struct ph__backend *backend;
     uint64_t features; /* struct ph__vcpu's */
     struct ph__processor processor;
     struct ph__protections protections;

@@ -358,12 +358,17 @@ static ph_status fit_check(const struct ph__snapshot_head *head, const struct ph
             "the snapshot was saved by another build of this library, whose monitor differs");
     if (wanted->identity && !is_same_image(wanted->identity, &head->image))
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another image (%s)", head->image_name);
-    if (wanted->features && *wanted->features != head->features)
-        return ph__error_set(error, PH_E_SNAPSHOT,
-                             "the snapshot is of other processor features (%016llx) than there are here "
-                             "(%016llx)",
-                             (unsigned long long)head->features, (unsigned long long)*wanted->features);
     return PH_OK;
+}
+
+ph_status ph__snapshot_features_check(const struct ph__snapshot_head *head, uint64_t features,
+                                      ph_error *error) {
+    if (head->features == features)
+        return PH_OK;
+    return ph__error_set(
+        error, PH_E_SNAPSHOT,
+        "the snapshot is of other processor features (%016llx) than there are here (%016llx)",
+        (unsigned long long)head->features, (unsigned long long)features);
 }
 
 /* Whether head and tables are as they were written, by a library with the same idea of their parts. */

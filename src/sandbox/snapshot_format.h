@@ -90,8 +90,11 @@ struct ph__snapshot_wanted {
     const uint8_t *monitor; /* the digest of this library's */
     const ph_image *image;
     const struct ph__image_identity *identity; /* of (image) */
-    const uint64_t *features;                  /* of this machine */
 };
+
+/* Whether a processor with (features) can run it: PH_OK or PH_E_SNAPSHOT. */
+ph_status ph__snapshot_features_check(const struct ph__snapshot_head *head, uint64_t features,
+                                      ph_error *error);
 
 /* Checks all of the head at (untrusted_bytes), which was decoded to (untrusted_head), with the tables behind
  * it at (untrusted_tables), and fills (layout) and (words): first the numbers of the pages, then the

@@ -15,7 +15,7 @@
 #include "sandbox/snapshot.h"
 #include "sandbox/snapshot_file.h"
 #include "vm/boot.h"
-#include "vm/kvm_system.h"
+#include "vm/backend.h"
 
 /* The stores of a snapshot that was loaded. */
 #define IN_FILE 0u
@@ -177,7 +177,6 @@ static ph_snapshot *snapshot_new(ph_image *image, const struct ph__snapshot_file
     snapshot->stack = head->request.stack;
     snapshot->max_message = head->request.max_message;
     snapshot->files = head->files;
-    snapshot->backend = &ph__backend_kvm;
     snapshot->features = head->features;
     snapshot->processor = head->processor;
     snapshot->seed_generation = head->seed_generation;
@@ -186,34 +185,36 @@ static ph_snapshot *snapshot_new(ph_image *image, const struct ph__snapshot_file
     return snapshot;
 }
 
-/* What the processor is here. */
-static ph_status ask_system(const struct ph__kvm_system **system, ph_error *error) {
-    int kvm;
-    ph_status status = ph__kvm_open(&kvm, error);
+/* Whether vCPUs here can have the file's processor. One of the soft backend is known by its features; whether
+ * a sandbox can have that too is asked when there is one (ph__snapshot_check). */
+static ph_status processor_check(struct loading *loading) {
+    const struct ph__snapshot_head *head = &loading->opened->head;
+    const struct ph__backend *backend;
+    uint64_t features, xcr0 = PH__XCR0_SOFT;
+    ph_status status = PH_OK;
 
-    if (status != PH_OK)
-        return status;
-    status = ph__kvm_system(kvm, system, error);
-    ph__system.close(kvm);
-    return status;
+    if (head->features != PH__FEATURES_SOFT) {
+        status = ph__backend_find(PH_BACKEND_KVM, NULL, NULL, &backend, loading->error);
+        if (status == PH_OK)
+            status = backend->features(&features, &xcr0, loading->error);
+        if (status == PH_OK)
+            status = ph__snapshot_features_check(head, features, loading->error);
+    }
+    return status == PH_OK ? ph__processor_check(&head->processor, xcr0, loading->error) : status;
 }
 
 static ph_status load(struct loading *loading, ph_image *image, const char *path) {
     uint8_t monitor[PH__SHA256_SIZE];
     struct ph__image_identity identity;
-    const struct ph__kvm_system *system;
     struct ph__snapshot_wanted wanted = {.monitor = monitor, .image = image, .identity = &identity};
 
     ph__boot_digest(monitor);
-    ph_status status = ask_system(&system, loading->error);
-    if (status == PH_OK)
-        status = ph__image_identify(image, &identity, loading->error);
+    ph_status status = ph__image_identify(image, &identity, loading->error);
     if (status != PH_OK)
         return status;
-    wanted.features = &system->features;
     status = ph__snapshot_file_open(loading->opened, path, &wanted, loading->error);
     if (status == PH_OK)
-        status = ph__processor_check(&loading->opened->head.processor, system->xcr0, loading->error);
+        status = processor_check(loading);
     if (status == PH_OK) {
         loading->snapshot = snapshot_new(image, loading->opened);
         status = loading->snapshot ? fill(loading) : no_memory(loading->error);

@@ -193,6 +193,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_o
     synchronise_tsc(vcpu);
     vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
     vcpu->vcpu.features = vcpu->system->features;
+    vcpu->vcpu.has_soft_features = vcpu->system->soft_features;
     vcpu->vcpu.xcr0 = vcpu->system->xcr0;
     vcpu->run->kvm_valid_regs = KVM_SYNC_X86_REGS;
     vcpu->vcpu.regs = shared_regs(vcpu);
@@ -223,6 +224,22 @@ static ph_status kvm_create(const struct ph__vcpu_options *options, struct ph__v
         kvm_destroy(&vcpu->vcpu, false);
 close_kvm:
     ph__system.close(kvm);
+    return status;
+}
+
+static ph_status kvm_features(uint64_t *features, uint64_t *xcr0, ph_error *error) {
+    const struct ph__kvm_system *system;
+    int kvm;
+    ph_status status = ph__kvm_open(&kvm, error);
+
+    if (status != PH_OK)
+        return status;
+    status = ph__kvm_system(kvm, &system, error);
+    ph__system.close(kvm);
+    if (status == PH_OK) {
+        *features = system->features;
+        *xcr0 = system->xcr0;
+    }
     return status;
 }
 
@@ -585,6 +602,7 @@ static ph_status kvm_load(struct ph__vcpu *base, const struct ph__processor *pro
 const struct ph__backend ph__backend_kvm = {
     .version = PH__BACKEND_VERSION,
     .name = "kvm",
+    .features = kvm_features,
     .create = kvm_create,
     .destroy = kvm_destroy,
     .start = kvm_start,

@@ -24,14 +24,6 @@ static uint64_t access_bits(struct ph__access access) {
     return bits;
 }
 
-ph_gpa ph__paging_root(const struct ph__memory *memory) {
-    return (ph_gpa){ph__gpa_of_offset(memory->layout.page_tables.offset)};
-}
-
-uint64_t *ph__table_at(const struct ph__memory *memory, uint64_t gpa) {
-    return ph__memory_at(memory, (ph_gpa){gpa}, PH__PAGE_SIZE);
-}
-
 uint64_t ph__table_take(struct ph__memory *memory) {
     const struct ph__region *region = &memory->layout.page_tables;
     if (memory->tables_used == region->size)
@@ -177,41 +169,6 @@ ph_status ph__paging_build(struct ph__memory *memory, ph_error *error) {
     if (status == PH_OK)
         status = map_files(memory, error);
     return status;
-}
-
-bool ph__paging_walk(const struct ph__memory *memory, ph_gpa root, ph_gva gva,
-                     struct ph__translation *translation) {
-    struct ph__access access = {.user = true, .writable = true, .executable = true};
-    uint64_t table = root.value & PH__PTE_ADDRESS;
-
-    /* Bits 63..47 of a canonical address are all the same; the upper half holds nothing of ours. */
-    if (gva.value >> 47)
-        return false;
-    for (int level = 4; level >= 1; level--) {
-        const uint64_t *entries = ph__table_at(memory, table);
-        if (!entries)
-            return false;
-        uint64_t untrusted_entry = __atomic_load_n(
-            entries + (gva.value >> PH__LEVEL_SHIFT(level)) % PH__TABLE_ENTRIES, __ATOMIC_RELAXED);
-        if (!(untrusted_entry & PH__PTE_PRESENT))
-            return false;
-        access.user = access.user && (untrusted_entry & PH__PTE_USER);
-        access.writable = access.writable && (untrusted_entry & PH__PTE_WRITABLE);
-        access.executable = access.executable && !(untrusted_entry & PH__PTE_NO_EXECUTE);
-        table = untrusted_entry & PH__PTE_ADDRESS;
-        bool large = level > 1 && (untrusted_entry & PH__PTE_LARGE);
-        if (large && level == 4)
-            return false;
-        if (level > 1 && !large)
-            continue;
-        uint64_t page = 1ull << PH__LEVEL_SHIFT(level);
-        uint64_t within = gva.value & (page - 1);
-        translation->gpa.value = (table & ~(page - 1)) + within;
-        translation->contiguous = page - within;
-        translation->access = access;
-        return ph__memory_at(memory, translation->gpa, translation->contiguous) != NULL;
-    }
-    return false;
 }
 
 bool ph__guest_read(const struct ph__memory *memory, ph_gva gva, void *bytes, size_t size) {

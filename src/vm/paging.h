@@ -51,6 +51,20 @@ struct ph__translation {
 bool ph__paging_walk(const struct ph__memory *memory, ph_gpa root, ph_gva gva,
                      struct ph__translation *translation);
 
+/* A run of pages that ring 3 can use in one way, at one place of the host range. */
+struct ph__range {
+    uint64_t gva;
+    uint64_t size;
+    uint64_t offset; /* in the host range; pages of the file window count too */
+    struct ph__access access;
+};
+
+#define PH__USER_END (1ull << 47) /* of the addresses that guests can have */
+
+/* The first run of pages at or behind (*gva) that ring 3 can use, as long as it goes; (*gva) moves behind it.
+ * False when there is none left. Bounded as the walk is. */
+bool ph__paging_next(const struct ph__memory *memory, ph_gpa root, uint64_t *gva, struct ph__range *range);
+
 /* Copies (size) bytes of guest memory at (gva) to (bytes), as ring 3 of the guest could read it.
  * False, with part of the bytes copied, when it could not. */
 bool ph__guest_read(const struct ph__memory *memory, ph_gva gva, void *bytes, size_t size);

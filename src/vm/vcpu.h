@@ -14,7 +14,7 @@
 #include "abi/monitor.h"
 #include "vm/memory.h"
 
-#define PH__BACKEND_VERSION 1u
+#define PH__BACKEND_VERSION 2u
 
 /* Why the vCPU came back. A backend need not have every kind: an emulator is never reset, and refuses a store
  * at once. */
@@ -60,6 +60,7 @@ struct ph__vcpu;
 
 struct ph__vcpu_options {
     struct ph__memory *memory;
+    const struct ph__monitor_header *monitor; /* of the blob that is in (memory); it stays where it is */
     ph_diagnostics_fn diagnostics;
     void *diagnostics_context;
 };
@@ -69,6 +70,10 @@ struct ph__vcpu_options {
 struct ph__backend {
     uint32_t version;
     const char *name;
+
+    /* What vCPUs have here, as in struct ph__vcpu, without making one. PH_E_BACKEND when this machine cannot
+     * have any. */
+    ph_status (*features)(uint64_t *features, uint64_t *xcr0, ph_error *error);
 
     /* Makes a VM with one vCPU over (options)'s memory, whose page tables, tables and monitor are in place.
      * start must follow. PH_E_BACKEND when this machine cannot. */
@@ -114,10 +119,19 @@ struct ph__vcpu {
     uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
     uint64_t features;  /* a fingerprint of what the guest's processor can do */
+    bool has_soft_features; /* all that PH__FEATURES_SOFT stands for, and perhaps more */
     uint64_t xcr0;      /* the state components that guests have */
     bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
 };
 
 extern const struct ph__backend ph__backend_kvm;
+
+/* What (features) are on the soft backend: a constant, so that a snapshot from there is known as one without
+ * it. It changes with what soft_cpuid.c shows. */
+#define PH__FEATURES_SOFT 0x736f667400000001ull
+#define PH__XCR0_SOFT 0x3ull /* x87 and SSE */
+
+/* What a plug-in with a backend exports, and all that it does. */
+extern const struct ph__backend ph__backend_plugin __attribute__((visibility("default")));
 
 #endif

@@ -64,7 +64,7 @@ static inline uint64_t *bare_vm_entry(const struct bare_vm *vm, uint64_t gva) {
 /* Makes the VM. A test may change its memory before it starts it. */
 static inline void bare_vm_make(struct bare_vm *vm, const uint8_t *code, const uint8_t *code_end) {
     const struct ph__layout_request request = {
-        .memory = 16u << 20, .image_gva = BARE_CODE_GVA, .image_size = BARE_IMAGE_SIZE};
+        .monitor = ph__monitor(), .memory = 16u << 20, .image_gva = BARE_CODE_GVA, .image_size = BARE_IMAGE_SIZE};
     const struct ph__access execute = {.user = true, .executable = true};
     const struct ph__access write = {.user = true, .writable = true};
     struct ph__layout layout;
@@ -84,7 +84,7 @@ static inline void bare_vm_make(struct bare_vm *vm, const uint8_t *code, const u
     assert_true((size_t)(code_end - code) <= PH__PAGE_SIZE);
     memcpy(bare_vm_image(vm), code, (size_t)(code_end - code));
 
-    const struct ph__vcpu_options options = {.memory = &vm->memory};
+    const struct ph__vcpu_options options = {.memory = &vm->memory, .monitor = ph__monitor()};
     assert_int_equal(ph__backend_kvm.create(&options, &vm->vcpu, &error), PH_OK);
 }
 

@@ -10,6 +10,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "vm/backend.h"
+
+/* PH_TEST_BACKEND says what every sandbox of a test runs on that asks for nothing else: kvm, or soft. */
+__attribute__((constructor)) static void choose_backend(void) {
+    const char *name = getenv("PH_TEST_BACKEND");
+    const struct ph__backend *backend;
+    ph_error error;
+
+    ph__backend_plugin_path = getenv("PH_TEST_PLUGIN");
+    if (!name || strcmp(name, "soft") != 0)
+        return;
+    if (ph__backend_find(PH_BACKEND_SOFT, NULL, NULL, &backend, &error) == PH_OK)
+        ph__backend_instead = backend;
+    else
+        fprintf(stderr, "no soft backend for the tests: %s\n", error.message);
+}
+
+bool test_is_soft(void) {
+    return ph__backend_instead != NULL;
+}
+
 void test_needs_kvm(void) {
     static int known; /* 1: usable, 2: not */
     static ph_error error;

@@ -22,6 +22,9 @@
  * PH_TEST_REQUIRE_KVM, since KVM is then what the run is about. Call it first in each test. */
 void test_needs_kvm(void);
 
+/* Whether the tests run on the soft backend. */
+bool test_is_soft(void);
+
 /* (count) divided by the environment's PH_TEST_SCALE, for processors that are emulated; at least 1. */
 unsigned test_scaled(unsigned count);
 

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The soft backend: an emulated processor, the Unicorn Engine, for machines without KVM. It makes no promise
+ * of isolation: a bug of the emulator is a bug in the host's own process (docs/security.md). Interface:
+ * vcpu.h; parts: soft_parts.h. Built as a plug-in, pinhole-soft.so, since Unicorn is under the GPL; the library
+ * finds it by the one symbol at the end (backend.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "vm/soft_parts.h"
+
+#define RFLAGS_TRAP 0x100ull
+#define RFLAGS_FIXED 0x2ull
+#define SFMASK_VALUE 0x47700ull /* what `syscall` clears, as in kvm_state.c */
+
+#define VECTOR_DEBUG 1u
+#define VECTOR_BREAKPOINT 3u
+#define VECTOR_OVERFLOW 4u
+#define VECTOR_UNDEFINED 6u
+#define VECTOR_GENERAL_PROTECTION 13u
+#define VECTOR_PAGE_FAULT 14u
+#define VECTOR_COUNT 32u
+
+/* Error codes (SDM volume 3, chapters 4.7 and 6.13). */
+#define FAULT_PRESENT 1u
+#define FAULT_WRITE 2u
+#define FAULT_USER 4u
+#define FAULT_FETCH 16u
+#define ERROR_IDT 2u
+
+/* code, data */
+#define OWN_PAGES_SIZE (2 * PH__PAGE_SIZE)
+
+/* ---- making and freeing -------------------------------------------------------------------------------- */
+
+static void soft_destroy(struct ph__vcpu *base, bool forked) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+
+    (void)forked; /* all of it is memory of the process */
+    if (vcpu->context)
+        uc_context_free(vcpu->context);
+    if (vcpu->engine)
+        uc_close(vcpu->engine);
+    ph__soft_mirror_free(vcpu);
+    free(vcpu->pages);
+    free(vcpu);
+}
+
+static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    uc_err failed = uc_open(UC_ARCH_X86, UC_MODE_64, &vcpu->engine);
+
+    if (failed != UC_ERR_OK)
+        return ph__error_set(error, failed == UC_ERR_NOMEM ? PH_E_MEMORY : PH_E_BACKEND,
+                             "Unicorn does not open: %s", uc_strerror(failed));
+    ph_status status = ph__soft_hook(vcpu, error);
+    if (status == PH_OK)
+        status = ph__soft_boot(vcpu, error);
+    return status == PH_OK ? ph__soft_mirror(vcpu, error) : status;
+}
+
+static ph_status soft_features(uint64_t *features, uint64_t *xcr0, ph_error *error) {
+    (void)error;
+    *features = PH__FEATURES_SOFT;
+    *xcr0 = PH__XCR0_SOFT;
+    return PH_OK;
+}
+
+static ph_status soft_create(const struct ph__vcpu_options *options, struct ph__vcpu **result,
+                             ph_error *error) {
+    struct ph__soft_vcpu *vcpu = calloc(1, sizeof *vcpu);
+
+    if (!vcpu)
+        return ph__error_set(error, PH_E_MEMORY, "no memory for a vCPU");
+    vcpu->vcpu.backend = &ph__backend_plugin;
+    vcpu->vcpu.regs = &vcpu->regs;
+    vcpu->memory = options->memory;
+    vcpu->monitor = options->monitor;
+    ph_status status = soft_features(&vcpu->vcpu.features, &vcpu->vcpu.xcr0, error);
+    vcpu->pages = aligned_alloc(PH__PAGE_SIZE, OWN_PAGES_SIZE);
+    if (vcpu->pages) {
+        memset(vcpu->pages, 0, OWN_PAGES_SIZE);
+        status = open_engine(vcpu, error);
+    } else {
+        status = ph__error_set(error, PH_E_MEMORY, "no memory for a vCPU");
+    }
+    if (status == PH_OK)
+        *result = &vcpu->vcpu;
+    else
+        soft_destroy(&vcpu->vcpu, false);
+    return status;
+}
+
+static ph_status soft_start(struct ph__vcpu *base, const struct ph__regs *regs, ph_error *error) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+    /* As a new processor has them: MXCSR_DEFAULT, FCW after FNINIT. */
+    static const struct ph__processor processor = {
+        .ds = PH__SELECTOR_USER_DATA,
+        .es = PH__SELECTOR_USER_DATA,
+        .fs = PH__SELECTOR_USER_DATA,
+        .gs = PH__SELECTOR_USER_DATA,
+        .xsave = {[24] = 0x80, [25] = 0x1f},
+    };
+
+    if (!ph__soft_state_set(vcpu, &processor))
+        return ph__error_set(error, PH_E_SYSTEM, "the emulator does not take a processor's state");
+    vcpu->regs = *regs;
+    vcpu->regs.rflags = RFLAGS_FIXED;
+    base->regs_changed = true;
+    return PH_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
+    vcpu->event = PH__SOFT_NONE;
+    /* An end of 0 would be taken for one that can be reached. Neither Unicorn's counting nor its time-out is
+     * used: the one takes a gigabyte, the other a thread for each run. */
+    return uc_emu_start(vcpu->engine, gva, ~0ull, 0, 0);
+}
+
+static void fail(struct ph__exit *exit, const char *what) {
+    exit->kind = PH__EXIT_FAILED;
+    exit->what = what;
+}
+
+static void raise(struct ph__exit *exit, uint32_t vector, uint32_t error_code) {
+    exit->kind = PH__EXIT_EXCEPTION;
+    exit->vector = vector;
+    exit->error_code = error_code;
+}
+
+/* Whether one of the two bytes at RIP make an `int` instruction with (vector). */
+static bool is_software(const struct ph__soft_vcpu *vcpu, uint32_t vector, uint32_t *length) {
+    uint8_t bytes[2] = {0};
+    size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
+
+    *length = size == 2 && bytes[0] == 0xcd ? 2 : 1;
+    return size > 0 && ((*length == 2 && bytes[1] == vector) ||
+                        (bytes[0] == 0xcc && vector == VECTOR_BREAKPOINT) ||
+                        (bytes[0] == 0xf1 && vector == VECTOR_DEBUG && !(vcpu->regs.rflags & RFLAGS_TRAP)));
+}
+
+/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at. */
+static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    uint32_t length;
+
+    raise(exit, vcpu->vector, ph__soft_exception_end(vcpu));
+    if (is_software(vcpu, vcpu->vector, &length)) {
+        exit->error_code = 0;
+        if (length == 1 || vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)
+            vcpu->regs.rip += length;
+        else
+            raise(exit, VECTOR_GENERAL_PROTECTION, vcpu->vector * 8 + ERROR_IDT);
+    } else if (vcpu->vector >= VECTOR_COUNT) {
+        fail(exit, "an exception that there is not");
+    }
+}
+
+static bool is_canonical(uint64_t address) {
+    return address < PH__USER_END || address >= ~(PH__USER_END - 1);
+}
+
+/* Whether page tables have something for (address), and what. */
+static bool translates(const struct ph__soft_vcpu *vcpu, uint64_t address, struct ph__access *access) {
+    const struct ph__soft_range *range = ph__soft_find(vcpu, address);
+    struct ph__translation translation;
+
+    if (range) {
+        *access = range->access;
+        return true;
+    }
+    if (!ph__paging_walk(vcpu->memory, ph__paging_root(vcpu->memory), (ph_gva){address}, &translation))
+        return false;
+    *access = translation.access;
+    return true;
+}
+
+static bool may(const struct ph__access *access, bool writes, bool fetches) {
+    return access->user && (!writes || access->writable) && (!fetches || access->executable);
+}
+
+static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    const bool writes = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT;
+    const bool fetches = vcpu->access == UC_MEM_FETCH_UNMAPPED || vcpu->access == UC_MEM_FETCH_PROT;
+    uint64_t address = vcpu->address;
+    struct ph__access access = {0};
+    bool present;
+
+    if (!is_canonical(address) || !is_canonical(address + vcpu->size - 1)) {
+        raise(exit, VECTOR_GENERAL_PROTECTION, 0);
+        return;
+    }
+    present = translates(vcpu, address, &access);
+    /* Of an access across pages the second may be the one. */
+    uint64_t next = (address | (PH__PAGE_SIZE - 1)) + 1;
+    if (present && may(&access, writes, fetches) && address + vcpu->size > next) {
+        address = next;
+        present = translates(vcpu, address, &access);
+    }
+    if (present && may(&access, writes, fetches)) {
+        /* What is not there although the page tables say so is the host's own. */
+        exit->kind = PH__EXIT_MEMORY;
+        return;
+    }
+    raise(exit, VECTOR_PAGE_FAULT,
+          FAULT_USER | (present ? FAULT_PRESENT : 0) | (writes ? FAULT_WRITE : 0) |
+              (fetches ? FAULT_FETCH : 0));
+    exit->address = address;
+}
+
+/* `syscall` as the monitor's entry wants it; it takes ring 3 too. */
+static void enter_system_call(struct ph__soft_vcpu *vcpu) {
+    struct ph__regs *regs = &vcpu->regs;
+
+    regs->rcx = regs->rip;
+    regs->r11 = regs->rflags;
+    regs->rflags = (regs->rflags & ~SFMASK_VALUE) | RFLAGS_FIXED;
+    regs->rip = PH__GVA(PH__MONITOR_GPA) + vcpu->monitor->system_call;
+    vcpu->vcpu.regs_changed = true;
+}
+
+static void report_doorbell(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    exit->kind = PH__EXIT_DOORBELL;
+    exit->operation = (uint32_t)vcpu->regs.rax;
+    vcpu->regs.rip += 2;
+    vcpu->step_due = vcpu->regs.rflags & RFLAGS_TRAP;
+}
+
+/* An undefined instruction is one, or done here. True when there is something to report. */
+static bool report_undefined(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    ph__soft_exception_end(vcpu);
+    if (!ph__soft_emulate(vcpu)) {
+        raise(exit, VECTOR_UNDEFINED, 0);
+        return true;
+    }
+    if (!(vcpu->regs.rflags & RFLAGS_TRAP))
+        return false;
+    raise(exit, VECTOR_DEBUG, 0);
+    return true;
+}
+
+/* Makes an exit of what stopped Unicorn. False when there is none, and the guest goes on. */
+static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *exit) {
+    switch (vcpu->event) {
+    case PH__SOFT_DOORBELL:
+        report_doorbell(vcpu, exit);
+        return true;
+    case PH__SOFT_SYSTEM_CALL:
+        enter_system_call(vcpu);
+        return false;
+    case PH__SOFT_INTERRUPT:
+        report_interrupt(vcpu, exit);
+        return true;
+    case PH__SOFT_UNDEFINED:
+        return report_undefined(vcpu, exit);
+    case PH__SOFT_ACCESS:
+        report_access(vcpu, exit);
+        return true;
+    case PH__SOFT_IO:
+        exit->kind = PH__EXIT_PROTOCOL;
+        exit->what = "an I/O instruction other than the doorbell";
+        return true;
+    case PH__SOFT_STRAYED:
+        raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
+        exit->address = vcpu->address;
+        return true;
+    default:
+        break;
+    }
+    if (result != UC_ERR_OK) {
+        fail(exit, uc_strerror(result));
+        return true;
+    }
+    exit->kind = PH__EXIT_KICKED;
+    return atomic_load(&vcpu->kicked);
+}
+
+/* Runs from (regs) until something stops Unicorn, and reads the registers. */
+static uc_err enter(struct ph__soft_vcpu *vcpu) {
+    const uint64_t target = vcpu->regs.rip;
+    uc_err result;
+
+    if (vcpu->vcpu.regs_changed)
+        ph__soft_regs_set(vcpu);
+    vcpu->vcpu.regs_changed = false;
+    if (vcpu->regs.rflags & RFLAGS_TRAP) {
+        /* The step would be taken on our own page. A kick that comes too early for Unicorn to be stopped is
+         * seen after one instruction. */
+        result = ph__soft_go(vcpu, target);
+        ph__soft_regs_get(vcpu);
+        return result;
+    }
+    memcpy(vcpu->pages + PH__SOFT_TARGET, &target, sizeof target);
+    vcpu->entering = true;
+    result = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + PH__SOFT_ENTRY);
+    vcpu->entering = false;
+    ph__soft_regs_get(vcpu);
+    if (vcpu->regs.rip == PH__SOFT_CODE_GVA + PH__SOFT_ENTRY && vcpu->event != PH__SOFT_STRAYED)
+        vcpu->regs.rip = target;
+    return result;
+}
+
+static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+
+    *exit = (struct ph__exit){0};
+    if (vcpu->stale)
+        uc_ctl_flush_tlb(vcpu->engine);
+    vcpu->stale = false;
+    if (vcpu->step_due && (vcpu->regs.rflags & RFLAGS_TRAP))
+        raise(exit, VECTOR_DEBUG, 0);
+    else
+        while (!report(vcpu, enter(vcpu), exit))
+            continue;
+    if (exit->kind != PH__EXIT_DOORBELL)
+        vcpu->step_due = false;
+}
+
+static void soft_kick(struct ph__vcpu *base) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+
+    /* First the mark, which the start of a run looks at: see on_page in soft_hooks.c. Stopping is a few stores
+     * into the engine. */
+    atomic_store(&vcpu->kicked, true);
+    uc_emu_stop(vcpu->engine);
+}
+
+static void soft_unkick(struct ph__vcpu *base) {
+    atomic_store(&((struct ph__soft_vcpu *)base)->kicked, false);
+}
+
+/* ---- page tables and snapshots ------------------------------------------------------------------------- */
+
+/* There is no ring 0 and no processor that has seen an entry: the host stores. */
+static ph_status soft_poke(struct ph__vcpu *base, uint32_t count, ph_error *error) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+    const struct ph__region *tables = &vcpu->memory->layout.page_tables;
+    const struct ph__poke *pokes = ph__memory_pokes(vcpu->memory);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t offset = pokes[i].entry_gva - PH__WINDOW_GVA;
+        if (offset < tables->offset || offset - tables->offset > tables->size - sizeof pokes[i].value)
+            return ph__error_set(error, PH_E_SYSTEM, "a change of page tables outside them");
+        memcpy(vcpu->memory->base + offset, &pokes[i].value, sizeof pokes[i].value);
+    }
+    vcpu->remapped = true;
+    return ph__soft_mirror(vcpu, error);
+}
+
+static ph_status state_failed(ph_error *error) {
+    return ph__error_set(error, PH_E_SYSTEM, "the emulator does not give or take a processor's state");
+}
+
+static ph_status soft_save(struct ph__vcpu *base, struct ph__processor *processor, ph_error *error) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+
+    memset(processor, 0, sizeof *processor);
+    if (!ph__soft_state_get(vcpu, processor))
+        return state_failed(error);
+    processor->regs = vcpu->regs;
+    base->regs_changed = true; /* the engine's RIP is elsewhere */
+    return PH_OK;
+}
+
+static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *processor, bool whole,
+                           ph_error *error) {
+    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
+
+    (void)whole; /* ring 3 changes nothing else, however it ends */
+    ph__soft_exception_end(vcpu);
+    if (!ph__soft_state_set(vcpu, processor))
+        return state_failed(error);
+    vcpu->regs = processor->regs;
+    base->regs_changed = true;
+    vcpu->step_due = false;
+    /* Code that the guest has written goes back to what it was, behind the emulator's back. */
+    vcpu->stale = vcpu->stale || vcpu->rewritable || vcpu->remapped;
+    vcpu->remapped = false;
+    return PH_OK;
+}
+
+const struct ph__backend ph__backend_plugin = {
+    .version = PH__BACKEND_VERSION,
+    .name = "soft",
+    .features = soft_features,
+    .create = soft_create,
+    .destroy = soft_destroy,
+    .start = soft_start,
+    .run = soft_run,
+    .poke = soft_poke,
+    .save = soft_save,
+    .load = soft_load,
+    .kick = soft_kick,
+    .unkick = soft_unkick,
+};

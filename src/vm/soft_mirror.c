@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * The mirror: what our page tables let ring 3 reach, as Unicorn's memory map (soft_parts.h). Made when a vCPU is
+ * made, and again when page tables change; only what differs is mapped again, since each mapping costs Unicorn
+ * more than the one before.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "vm/soft_parts.h"
+
+static ph_status no_memory(ph_error *error) {
+    return ph__error_set(error, PH_E_MEMORY, "no memory for the emulator's map of guest memory");
+}
+
+/* ---- what there should be ------------------------------------------------------------------------------ */
+
+/* Parts of the host range that the host itself may only read: a store there is the guest's fault on every
+ * backend, and here it would be the host's. */
+static void read_only(const struct ph__memory *memory, uint64_t parts[3][2]) {
+    const struct ph__layout *layout = &memory->layout;
+
+    parts[0][0] = PH__CONTROL_GPA;
+    parts[0][1] = PH__CONTROL_GPA + PH__HOST_WRITTEN_SIZE;
+    parts[1][0] = layout->site_words.offset;
+    parts[1][1] = layout->site_words.offset + layout->site_words.size;
+    parts[2][0] = layout->files.offset;
+    parts[2][1] = layout->files.offset + layout->files.size;
+}
+
+/* Whether the host may write at (offset), and how many of (size) bytes that is so for. */
+static bool host_writes(const struct ph__memory *memory, uint64_t offset, uint64_t *size) {
+    uint64_t parts[3][2];
+
+    read_only(memory, parts);
+    for (size_t i = 0; i < 3; i++) {
+        if (offset >= parts[i][0] && offset < parts[i][1]) {
+            *size = *size < parts[i][1] - offset ? *size : parts[i][1] - offset;
+            return false;
+        }
+        if (offset < parts[i][0] && parts[i][0] - offset < *size && parts[i][1] > parts[i][0])
+            *size = parts[i][0] - offset;
+    }
+    return true;
+}
+
+static bool add(struct ph__soft_ranges *list, const struct ph__soft_range *range) {
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 32;
+        struct ph__soft_range *ranges = realloc(list->ranges, capacity * sizeof *ranges);
+        if (!ranges)
+            return false;
+        list->ranges = ranges;
+        list->capacity = capacity;
+    }
+    list->ranges[list->count++] = *range;
+    return true;
+}
+
+/* Adds (from), in pieces where the host's own right to write begins or ends. */
+static bool add_pieces(const struct ph__memory *memory, struct ph__soft_ranges *list,
+                       const struct ph__range *from) {
+    for (uint64_t done = 0; done < from->size;) {
+        struct ph__soft_range range = {
+            .gva = from->gva + done,
+            .size = from->size - done,
+            .host = memory->base + from->offset + done,
+            .access = from->access,
+            .protection = UC_PROT_READ,
+        };
+        bool writes = host_writes(memory, from->offset + done, &range.size);
+        if (from->access.writable && writes)
+            range.protection |= UC_PROT_WRITE;
+        if (from->access.executable)
+            range.protection |= UC_PROT_EXEC;
+        if (!add(list, &range))
+            return false;
+        done += range.size;
+    }
+    return true;
+}
+
+static bool wanted(const struct ph__memory *memory, struct ph__soft_ranges *list) {
+    struct ph__range range;
+    uint64_t gva = 0;
+
+    while (ph__paging_next(memory, ph__paging_root(memory), &gva, &range))
+        if (!add_pieces(memory, list, &range))
+            return false;
+    return true;
+}
+
+/* ---- making it so -------------------------------------------------------------------------------------- */
+
+static bool same(const struct ph__soft_range *one, const struct ph__soft_range *other) {
+    return one->gva == other->gva && one->size == other->size && one->host == other->host &&
+           one->protection == other->protection;
+}
+
+/* Whether (range) is in (list), which both are by address: (*at) is where the search goes on. */
+static bool has(const struct ph__soft_ranges *list, size_t *at, const struct ph__soft_range *range) {
+    while (*at < list->count && list->ranges[*at].gva < range->gva)
+        ++*at;
+    return *at < list->count && same(&list->ranges[*at], range);
+}
+
+static bool unmap_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+    size_t at = 0;
+
+    for (size_t i = 0; i < vcpu->mirror.count; i++) {
+        const struct ph__soft_range *range = &vcpu->mirror.ranges[i];
+        if (has(list, &at, range))
+            continue;
+        *code = *code || (range->protection & UC_PROT_EXEC);
+        if (uc_mem_unmap(vcpu->engine, range->gva, range->size) != UC_ERR_OK)
+            return false;
+    }
+    return true;
+}
+
+static bool map_new(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+    size_t at = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct ph__soft_range *range = &list->ranges[i];
+        if (has(&vcpu->mirror, &at, range))
+            continue;
+        *code = *code || (range->protection & UC_PROT_EXEC);
+        if (uc_mem_map_ptr(vcpu->engine, range->gva, range->size, range->protection, range->host) !=
+            UC_ERR_OK)
+            return false;
+    }
+    return true;
+}
+
+ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    struct ph__soft_ranges list = {0};
+    bool code = false;
+
+    if (!wanted(vcpu->memory, &list) || !unmap_old(vcpu, &list, &code) || !map_new(vcpu, &list, &code)) {
+        free(list.ranges);
+        return no_memory(error);
+    }
+    free(vcpu->mirror.ranges);
+    vcpu->mirror = list;
+    if (!code)
+        return PH_OK;
+    vcpu->stale = true;
+    return ph__soft_hook_doorbells(vcpu, error);
+}
+
+/* ---- asking it ----------------------------------------------------------------------------------------- */
+
+const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uint64_t gva) {
+    size_t low = 0, high = vcpu->mirror.count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct ph__soft_range *range = &vcpu->mirror.ranges[middle];
+        if (gva < range->gva)
+            high = middle;
+        else if (gva - range->gva >= range->size)
+            low = middle + 1;
+        else
+            return range;
+    }
+    return NULL;
+}
+
+size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *bytes, size_t size) {
+    size_t got = 0;
+
+    for (; got < size; got++) {
+        const struct ph__soft_range *range = ph__soft_find(vcpu, gva + got);
+        if (!range || !(range->protection & UC_PROT_EXEC))
+            break;
+        bytes[got] = range->host[gva + got - range->gva];
+    }
+    return got;
+}
+
+void ph__soft_mirror_free(struct ph__soft_vcpu *vcpu) {
+    free(vcpu->mirror.ranges);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * What the files of the soft backend share: the vCPU, and what each file does for soft.c. Unicorn's names stay
+ * in here; nothing else of pinhole includes them.
+ *
+ * Unicorn checks permissions and takes a physical address to be the virtual one, so paging is off in its
+ * processor, and its memory map is a mirror of our page tables (soft_mirror.c). Its processor stands in ring 3
+ * all the time: there is no ring 0, and none of the monitor's stubs ever runs.
+ */
+#ifndef PH_VM_SOFT_PARTS_H
+#define PH_VM_SOFT_PARTS_H
+
+#include <stdatomic.h>
+
+#include <unicorn/unicorn.h>
+
+#include "vm/paging.h"
+#include "vm/vcpu.h"
+
+/* Two pages of the backend's own, where the system region has no pages: one of code, one to write on. The guest
+ * can reach them, and finds only constants and what it has itself put into its registers. */
+#define PH__SOFT_CODE_GVA PH__GVA(0xb000ull)
+#define PH__SOFT_DATA_GVA PH__GVA(0xd000ull)
+
+/* Positions on the page of code. */
+#define PH__SOFT_GDT 0x000u
+#define PH__SOFT_ENTRY 0x100u   /* jumps to the address at PH__SOFT_TARGET */
+#define PH__SOFT_TARGET 0x180u  /* 8 bytes */
+#define PH__SOFT_STOP 0x190u    /* where the routines below end */
+#define PH__SOFT_BOOT 0x200u    /* from Unicorn's reset state to ring 3 */
+#define PH__SOFT_PROBE 0x240u   /* a general-protection fault with a known error code */
+#define PH__SOFT_SAVE 0x250u    /* FXSAVE to the page of data */
+#define PH__SOFT_RESTORE 0x260u /* FXRSTOR from there */
+#define PH__SOFT_SELECT 0x270u  /* DS, ES, FS, GS from AX, BX, CX, DX */
+
+/* A run of guest memory that Unicorn has. */
+struct ph__soft_range {
+    uint64_t gva;
+    uint64_t size;
+    uint8_t *host;
+    struct ph__access access; /* what the page tables say */
+    uint32_t protection;      /* UC_PROT_*: less, where the host itself may not write */
+};
+
+struct ph__soft_ranges {
+    struct ph__soft_range *ranges; /* by address */
+    size_t count;
+    size_t capacity;
+};
+
+/* The most places where doorbells are looked for. Half of it is for single ones. */
+#define PH__SOFT_DOORBELLS 512u
+
+/* Why Unicorn stopped. */
+enum ph__soft_event {
+    PH__SOFT_NONE,
+    PH__SOFT_KICKED,
+    PH__SOFT_SERVED, /* a routine of our own is done */
+    PH__SOFT_DOORBELL,
+    PH__SOFT_SYSTEM_CALL,
+    PH__SOFT_INTERRUPT, /* (vector): an exception, or an `int` instruction */
+    PH__SOFT_UNDEFINED,
+    PH__SOFT_ACCESS, /* (address), (size), (access): to memory that is not so */
+    PH__SOFT_IO,     /* an I/O instruction that is no doorbell */
+    PH__SOFT_STRAYED /* onto the page of code */
+};
+
+struct ph__soft_vcpu {
+    struct ph__vcpu vcpu;
+    struct ph__regs regs;
+    struct ph__memory *memory;
+    const struct ph__monitor_header *monitor;
+    uc_engine *engine;
+    uc_context *context;
+    uint8_t *pages; /* code, then data */
+    struct ph__soft_ranges mirror;
+    uc_hook doorbells[PH__SOFT_DOORBELLS];
+    size_t doorbell_count;
+    bool rewritable; /* there are pages that the guest can both write and execute */
+    bool remapped;   /* page tables have changed since the last load */
+    bool stale;      /* translations are to be dropped before the next run */
+    /* Positions in (context), found out at the start (soft_state.c). */
+    size_t old_exception, error_code;
+
+    _Atomic bool kicked;
+    bool step_due; /* the last doorbell was rung under single step */
+    bool entering; /* on our own pages, because we have sent it there */
+    enum ph__soft_event event;
+    uint32_t vector;
+    uint64_t address;
+    uint32_t size;
+    uc_mem_type access;
+};
+
+/* soft_mirror.c: makes Unicorn's memory what the page tables say. PH_E_MEMORY. */
+ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* The range that (gva) is in, NULL if none. */
+const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uint64_t gva);
+
+/* Copies up to (size) bytes of memory that the guest can execute at (gva); returns how many there are. */
+size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *bytes, size_t size);
+
+void ph__soft_mirror_free(struct ph__soft_vcpu *vcpu);
+
+/* soft_hooks.c: has Unicorn tell of what stops a run. */
+ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* Has doorbells in executable pages seen. Call when these have changed. */
+ph_status ph__soft_hook_doorbells(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* soft_cpuid.c: the leaf that a guest sees: EAX, EBX, ECX, EDX. */
+void ph__soft_cpuid(uint32_t leaf, uint32_t index, uint32_t words[4]);
+
+/* soft_state.c: brings a new engine into ring 3. PH_E_BACKEND when this is not the Unicorn that we know. */
+ph_status ph__soft_boot(struct ph__soft_vcpu *vcpu, ph_error *error);
+/* Registers of the engine to (vcpu)->regs and back; RIP goes in with the next run. */
+void ph__soft_regs_get(struct ph__soft_vcpu *vcpu);
+void ph__soft_regs_set(struct ph__soft_vcpu *vcpu);
+/* Forgets that there was an exception, which would make a later one a double fault, and returns its error
+ * code. */
+uint32_t ph__soft_exception_end(struct ph__soft_vcpu *vcpu);
+/* The state of a snapshot, but for (regs). False when Unicorn fails. */
+bool ph__soft_state_get(struct ph__soft_vcpu *vcpu, struct ph__processor *processor);
+bool ph__soft_state_set(struct ph__soft_vcpu *vcpu, const struct ph__processor *processor);
+
+/* soft_emulate.c: does the undefined instruction at (regs).rip if it is one that Unicorn lacks and guests are
+ * promised. False if not. */
+bool ph__soft_emulate(struct ph__soft_vcpu *vcpu);
+
+/* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
+uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);
+
+#endif
