@@ -308,7 +308,7 @@ static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
 
     *exit = (struct ph__exit){0};
     if (vcpu->stale)
-        uc_ctl_flush_tlb(vcpu->engine);
+        ph__soft_forget(vcpu);
     vcpu->stale = false;
     if (vcpu->step_due && (vcpu->regs.rflags & RFLAGS_TRAP))
         raise(exit, VECTOR_DEBUG, 0);

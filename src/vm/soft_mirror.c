@@ -105,6 +105,18 @@ static bool has(const struct ph__soft_ranges *list, size_t *at, const struct ph_
     return *at < list->count && same(&list->ranges[*at], range);
 }
 
+/* Unicorn keeps translations of what it unmaps, and takes them again for what comes to the same place. Its
+ * other way to drop them, all at once, writes a gigabyte. */
+static void forget_range(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range) {
+    if (range->protection & UC_PROT_EXEC)
+        uc_ctl_remove_cache(vcpu->engine, range->gva, range->gva + range->size);
+}
+
+void ph__soft_forget(struct ph__soft_vcpu *vcpu) {
+    for (size_t i = 0; i < vcpu->mirror.count; i++)
+        forget_range(vcpu, &vcpu->mirror.ranges[i]);
+}
+
 static bool unmap_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
     size_t at = 0;
 
@@ -113,6 +125,7 @@ static bool unmap_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *
         if (has(list, &at, range))
             continue;
         *code = *code || (range->protection & UC_PROT_EXEC);
+        forget_range(vcpu, range);
         if (uc_mem_unmap(vcpu->engine, range->gva, range->size) != UC_ERR_OK)
             return false;
     }
@@ -144,10 +157,7 @@ ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
     }
     free(vcpu->mirror.ranges);
     vcpu->mirror = list;
-    if (!code)
-        return PH_OK;
-    vcpu->stale = true;
-    return ph__soft_hook_doorbells(vcpu, error);
+    return code ? ph__soft_hook_doorbells(vcpu, error) : PH_OK;
 }
 
 /* ---- asking it ----------------------------------------------------------------------------------------- */

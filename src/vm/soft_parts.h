@@ -95,6 +95,9 @@ struct ph__soft_vcpu {
 /* soft_mirror.c: makes Unicorn's memory what the page tables say. PH_E_MEMORY. */
 ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error);
 
+/* Drops translations of all code. */
+void ph__soft_forget(struct ph__soft_vcpu *vcpu);
+
 /* The range that (gva) is in, NULL if none. */
 const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uint64_t gva);
 

@@ -64,7 +64,7 @@ static inline uint64_t *bare_vm_entry(const struct bare_vm *vm, uint64_t gva) {
 /* Makes the VM. A test may change its memory before it starts it. */
 static inline void bare_vm_make(struct bare_vm *vm, const uint8_t *code, const uint8_t *code_end) {
     const struct ph__layout_request request = {
-        .monitor = ph__monitor(), .memory = 16u << 20, .image_gva = BARE_CODE_GVA, .image_size = BARE_IMAGE_SIZE};
+        .memory = 16u << 20, .image_gva = BARE_CODE_GVA, .image_size = BARE_IMAGE_SIZE};
     const struct ph__access execute = {.user = true, .executable = true};
     const struct ph__access write = {.user = true, .writable = true};
     struct ph__layout layout;
