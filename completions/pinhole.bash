@@ -72,7 +72,7 @@ _pinhole() {
 
     case $previous in
     --backend)
-        mapfile -t COMPREPLY < <(compgen -W 'auto kvm' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'auto kvm soft' -- "$current")
         return
         ;;
     --trace)

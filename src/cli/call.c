@@ -25,7 +25,7 @@ static const char help[] =
     "  --repeat N          call N times and print the last result\n"
     "  --restore           with --repeat: put the guest back before each further call\n"
     "  --stats             print counts and times of all calls as JSON on standard error\n" PH__TRACING_HELP
-        PH__METERING_HELP "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+        PH__METERING_HELP "  --backend NAME      auto, kvm or soft (PINHOLE_BACKEND, or auto)\n"
     "  --help              print this\n"
     "\n" PH__SESSION_UNITS "\n"
     "Exit status: 0; 1 after an error of the guest, a fault, an abort, the time-out or a limit; 2 when used "

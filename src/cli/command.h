@@ -49,8 +49,9 @@ extern const struct ph__command ph__command_help;
 /* `pinhole` itself: what stands in front of a subcommand. */
 extern const struct ph__command ph__command_top;
 
-/* The backend: what PINHOLE_BACKEND says, until an option says otherwise. */
-extern ph_backend ph__command_backend;
+/* The backend: what PINHOLE_BACKEND says, until an option says otherwise. Where it is left to us, this finds
+ * one, and prints a line when that is not KVM. */
+ph_backend ph__command_backend(void);
 
 /* ---- group.c: commands that are made of others --------------------------------------------------------- */
 

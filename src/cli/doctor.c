@@ -110,6 +110,10 @@ static void advise(const struct ph__doctor *doctor, struct advice *advice) {
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
+static bool is_usable(const struct ph__doctor *doctor) {
+    return doctor->usable || doctor->soft.usable;
+}
+
 static const char *yes_or_no(bool yes) {
     return yes ? "yes" : "no";
 }
@@ -144,6 +148,10 @@ static void print_text(const struct ph__doctor *doctor, const struct advice *adv
            doctor->usable ? "usable" : "not usable: ", doctor->usable ? "" : doctor->error.message);
     if (doctor->usable)
         print_time("  an exit and back", (double)doctor->exit_ns);
+    printf("%-24s%s%s\n", "backend soft", doctor->soft.usable ? "usable, isolates less" : "not usable: ",
+           doctor->soft.usable ? "" : doctor->soft.error.message);
+    if (doctor->soft.usable)
+        print_time("  an exit and back", (double)doctor->soft.exit_ns);
     if (doctor->open)
         printf("%-24sversion %d%s%s\n", "/dev/kvm", doctor->api_version, doctor->module ? ", " : "",
                doctor->module ? doctor->module : "");
@@ -200,13 +208,18 @@ static void describe_measured(const struct ph__doctor *doctor, json_t *object) {
     json_object_set_new(object, "tsc", tsc);
 }
 
+static json_t *describe_backend(const char *name, bool usable, const ph_error *error) {
+    return json_pack("{s:s, s:b, s:s?}", "name", name, "usable", usable, "reason",
+                     usable ? NULL : error->message);
+}
+
 static void print_json(const struct ph__doctor *doctor, const struct advice *advice) {
-    json_t *object = json_pack("{s:s, s:b}", "version", ph_version(), "usable", doctor->usable);
-    json_t *backend = json_pack("{s:s, s:b, s:s?}", "name", "kvm", "usable", doctor->usable, "reason",
-                                doctor->usable ? NULL : doctor->error.message);
+    json_t *object = json_pack("{s:s, s:b}", "version", ph_version(), "usable", is_usable(doctor));
+    json_t *backends = json_pack("[o, o]", describe_backend("kvm", doctor->usable, &doctor->error),
+                                 describe_backend("soft", doctor->soft.usable, &doctor->soft.error));
     json_t *kvm = json_pack("{s:b, s:s?}", "open", doctor->open, "module", doctor->module);
 
-    json_object_set_new(object, "backends", json_pack("[o]", backend));
+    json_object_set_new(object, "backends", backends);
     json_object_set_new(object, "kernel",
                         json_pack("{s:s, s:s, s:s}", "name", doctor->kernel.sysname, "release",
                                   doctor->kernel.release, "machine", doctor->kernel.machine));
@@ -239,7 +252,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         print_json(&doctor, &advice);
     else
         print_text(&doctor, &advice);
-    return ph__finish_output(doctor.usable ? PH__COMMAND_OK : PH__COMMAND_NO_BACKEND);
+    return ph__finish_output(is_usable(&doctor) ? PH__COMMAND_OK : PH__COMMAND_NO_BACKEND);
 }
 
 const struct ph__command ph__command_doctor = {

@@ -28,6 +28,13 @@ struct ph__doctor {
     ph_error error;
     uint64_t exit_ns; /* one exit from ring 3 and back */
 
+    /* The same of the soft backend. */
+    struct {
+        bool usable;
+        ph_error error;
+        uint64_t exit_ns;
+    } soft;
+
     /* doctor_facts.c */
     bool open; /* /dev/kvm could be opened */
     int api_version;
@@ -50,7 +57,8 @@ struct ph__doctor {
 /* Fills in everything that needs no VM. */
 void ph__doctor_facts(struct ph__doctor *doctor);
 
-/* Runs a program of a few instructions through the library: sets (usable), (error) and (exit_ns). */
+/* Runs a program of a few instructions through the library, on each backend: sets (usable), (error), (exit_ns)
+ * and (soft). */
 void ph__doctor_program(struct ph__doctor *doctor);
 
 /* Measures on a VM of a few instructions, made with KVM directly: sets (measured) and what follows it. */

@@ -108,10 +108,10 @@ static uint64_t median_gap(struct visits *visits) {
     return visits->ns[gaps / 2];
 }
 
-static ph_status run(ph_image *image, struct visits *visits, ph_error *error) {
+static ph_status run(ph_image *image, ph_backend backend, struct visits *visits, ph_error *error) {
     const ph_config config = {
         .size = sizeof config,
-        .backend = PH_BACKEND_KVM,
+        .backend = backend,
         .timeout_ns = 10000000000u,
         .output = note_visit,
         .output_context = visits,
@@ -129,16 +129,22 @@ static ph_status run(ph_image *image, struct visits *visits, ph_error *error) {
     return status;
 }
 
-void ph__doctor_program(struct ph__doctor *doctor) {
+/* Whether (backend) works, and the time of an exit. */
+static bool try_backend(ph_backend backend, uint64_t *exit_ns, ph_error *error) {
     struct visits visits = {.count = 0};
     struct program program;
     ph_image *image = NULL;
 
     make_program(&program);
-    ph_status status = ph_image_open_bytes(&program, sizeof program, "doctor", 0, &image, &doctor->error);
+    ph_status status = ph_image_open_bytes(&program, sizeof program, "doctor", 0, &image, error);
     if (status == PH_OK)
-        status = run(image, &visits, &doctor->error);
-    doctor->usable = status == PH_OK;
-    doctor->exit_ns = median_gap(&visits);
+        status = run(image, backend, &visits, error);
+    *exit_ns = median_gap(&visits);
     ph_image_close(image);
+    return status == PH_OK;
+}
+
+void ph__doctor_program(struct ph__doctor *doctor) {
+    doctor->usable = try_backend(PH_BACKEND_KVM, &doctor->exit_ns, &doctor->error);
+    doctor->soft.usable = try_backend(PH_BACKEND_SOFT, &doctor->soft.exit_ns, &doctor->soft.error);
 }

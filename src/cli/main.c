@@ -28,7 +28,7 @@ static int print_help(void) {
          "Runs untrusted native code in a micro-VM.\n");
     ph__parts_print(&ph__command_top);
     puts("\n"
-         "  --backend NAME  auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+         "  --backend NAME  auto, kvm or soft (PINHOLE_BACKEND, or auto)\n"
          "  --help, -h      print this; after COMMAND, its own options\n"
          "  --version       print the version");
     return ph__finish_output(PH__COMMAND_OK);
@@ -44,7 +44,7 @@ static bool take_environment(void) {
 
     if (!name || !*name || ph__backend_parse(name))
         return true;
-    ph__complain("PINHOLE_BACKEND is '%s'; it may be auto or kvm", name);
+    ph__complain("PINHOLE_BACKEND is '%s'; it may be auto, kvm or soft", name);
     return false;
 }
 

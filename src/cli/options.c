@@ -8,16 +8,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-ph_backend ph__command_backend = PH_BACKEND_AUTO;
+#include "vm/backend.h"
+
+static ph_backend chosen = PH_BACKEND_AUTO;
 
 bool ph__backend_parse(const char *name) {
-    if (strcmp(name, "kvm") == 0)
-        ph__command_backend = PH_BACKEND_KVM;
-    else if (strcmp(name, "auto") == 0)
-        ph__command_backend = PH_BACKEND_AUTO;
-    else
-        return false;
-    return true;
+    static const struct {
+        const char *name;
+        ph_backend backend;
+    } backends[] = {{"auto", PH_BACKEND_AUTO}, {"kvm", PH_BACKEND_KVM}, {"soft", PH_BACKEND_SOFT}};
+
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(name, backends[i].name) == 0) {
+            chosen = backends[i].backend;
+            return true;
+        }
+    return false;
+}
+
+static void say(void *context, const char *message) {
+    (void)context;
+    ph__complain("%s", message);
+}
+
+ph_backend ph__command_backend(void) {
+    const struct ph__backend *found;
+
+    if (chosen != PH_BACKEND_AUTO || ph__backend_find(PH_BACKEND_AUTO, say, NULL, &found, NULL) != PH_OK)
+        return chosen; /* making the sandbox says what is wrong */
+    return found == &ph__backend_kvm ? PH_BACKEND_KVM : PH_BACKEND_SOFT;
 }
 
 void ph__words_free(struct ph__words *words) {
@@ -72,7 +91,7 @@ static int store(const struct ph__command *command, const struct ph__option *opt
 static int store_backend(const struct ph__command *command, const char *text) {
     if (ph__backend_parse(text))
         return PH__OPTIONS_GO_ON;
-    return ph__usage_error(command, "there is no backend '%s'; --backend takes auto or kvm", text);
+    return ph__usage_error(command, "there is no backend '%s'; --backend takes auto, kvm or soft", text);
 }
 
 /* Whether (word) is the option (name), alone or with "=VALUE", to which (*value) then points. */

@@ -43,7 +43,7 @@ int ph__options_parse(const struct ph__command *command, const struct ph__option
 /* Whether (word) asks how a command is used. */
 bool ph__option_is_help(const char *word);
 
-/* Sets ph__command_backend from a name; false when there is no such backend. */
+/* Sets the backend of ph__command_backend by name; false when there is no such backend. */
 bool ph__backend_parse(const char *name);
 
 /* SIZE: an integer and K, M, G or nothing. DURATION: a number and ns, us, ms, s or m. Both more than 0. False

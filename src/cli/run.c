@@ -27,7 +27,7 @@ static const char help[] =
     "again\n" PH__FILES_HELP
     "  --stdin             pass standard input on; without it the program reads end of "
     "file\n" PH__TRACING_HELP PH__METERING_HELP
-    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "  --backend NAME      auto, kvm or soft (PINHOLE_BACKEND, or auto)\n"
     "  --help              print this\n"
     "\n"
     "SIZE is an integer and K, M, G or nothing. DURATION is a number and ns, us, ms, s or m.\n"
@@ -158,7 +158,7 @@ static int run(const struct ph__command *command, struct ph__line *line) {
         status = ph__usage_error(command, "--env wants NAME=VALUE, not '%s'", wrong);
         goto clean_up;
     }
-    request.config.backend = ph__command_backend;
+    request.config.backend = ph__command_backend();
     request.config.argv = (const char *const *)line->words + 1;
     request.config.envp = request.environment.list;
     request.config.output = ph__streams_write;

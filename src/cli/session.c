@@ -173,7 +173,7 @@ static ph_status make_sandbox(struct ph__session *session, ph_error *error) {
 
 ph_status ph__session_start(struct ph__session *session, ph_error *error) {
     grow_message_limit(session);
-    session->config.backend = ph__command_backend;
+    session->config.backend = ph__command_backend();
     session->config.output = ph__held_write;
     session->config.output_context = &session->output;
     ph_status status = make_sandbox(session, error);

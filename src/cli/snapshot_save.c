@@ -25,7 +25,7 @@ static const char help[] =
     "                      call this first, as `pinhole call` does; the result is not printed. The last "
     "option: all\n"
     "                      that follows belongs to it\n" PH__SESSION_HELP PH__TRACING_HELP
-    "  --backend NAME      auto or kvm (PINHOLE_BACKEND, or kvm)\n"
+    "  --backend NAME      auto, kvm or soft (PINHOLE_BACKEND, or auto)\n"
     "  --help              print this\n"
     "\n" PH__SESSION_UNITS "\n"
     "A snapshot keeps the sizes of memory, messages and the trace's ring, and whether the guest is traced: "

@@ -14,8 +14,8 @@
 #include "base/system.h"
 #include "sandbox/snapshot.h"
 #include "sandbox/snapshot_file.h"
-#include "vm/boot.h"
 #include "vm/backend.h"
+#include "vm/boot.h"
 
 /* The stores of a snapshot that was loaded. */
 #define IN_FILE 0u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Chooses a backend, and opens the plug-in of the soft one when that is asked for (backend.h). The plug-in is
- * looked for beside the library or program that this code is in, and where it is installed; the environment has
- * no say, since what is opened becomes a part of the process.
+ * looked for beside the library or program that this code is in, and where it is installed; the environment
+ * has no say, since what is opened becomes a part of the process.
  */
 #include "vm/backend.h"
 

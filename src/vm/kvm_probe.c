@@ -51,8 +51,7 @@ static bool add_vcpu(struct ph__probe *probe) {
     probe->vcpu = ph__system.ioctl(probe->vm, KVM_CREATE_VCPU, 0);
     if (probe->vcpu < 0 || size < (int)sizeof(struct kvm_run))
         return false;
-    void *run =
-        ph__system.mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, probe->vcpu, 0);
+    void *run = ph__system.mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, probe->vcpu, 0);
     if (run == MAP_FAILED)
         return false;
     probe->run = run;

@@ -74,8 +74,8 @@ static uint64_t step(const struct ph__memory *memory, ph_gpa root, uint64_t gva,
         const uint64_t *entries = ph__table_at(memory, table);
         if (!entries)
             return left;
-        uint64_t untrusted_entry = __atomic_load_n(
-            entries + (gva >> PH__LEVEL_SHIFT(level)) % PH__TABLE_ENTRIES, __ATOMIC_RELAXED);
+        uint64_t untrusted_entry =
+            __atomic_load_n(entries + (gva >> PH__LEVEL_SHIFT(level)) % PH__TABLE_ENTRIES, __ATOMIC_RELAXED);
         access.user = access.user && (untrusted_entry & PH__PTE_USER);
         access.writable = access.writable && (untrusted_entry & PH__PTE_WRITABLE);
         access.executable = access.executable && !(untrusted_entry & PH__PTE_NO_EXECUTE);

@@ -2,8 +2,8 @@
 /*
  * The soft backend: an emulated processor, the Unicorn Engine, for machines without KVM. It makes no promise
  * of isolation: a bug of the emulator is a bug in the host's own process (docs/security.md). Interface:
- * vcpu.h; parts: soft_parts.h. Built as a plug-in, pinhole-soft.so, since Unicorn is under the GPL; the library
- * finds it by the one symbol at the end (backend.c).
+ * vcpu.h; parts: soft_parts.h. Built as a plug-in, pinhole-soft.so, since Unicorn is under the GPL; the
+ * library finds it by the one symbol at the end (backend.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -138,12 +138,13 @@ static bool is_software(const struct ph__soft_vcpu *vcpu, uint32_t vector, uint3
     size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
 
     *length = size == 2 && bytes[0] == 0xcd ? 2 : 1;
-    return size > 0 && ((*length == 2 && bytes[1] == vector) ||
-                        (bytes[0] == 0xcc && vector == VECTOR_BREAKPOINT) ||
-                        (bytes[0] == 0xf1 && vector == VECTOR_DEBUG && !(vcpu->regs.rflags & RFLAGS_TRAP)));
+    return size > 0 &&
+           ((*length == 2 && bytes[1] == vector) || (bytes[0] == 0xcc && vector == VECTOR_BREAKPOINT) ||
+            (bytes[0] == 0xf1 && vector == VECTOR_DEBUG && !(vcpu->regs.rflags & RFLAGS_TRAP)));
 }
 
-/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at. */
+/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at.
+ */
 static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     uint32_t length;
 
@@ -322,8 +323,8 @@ static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
 static void soft_kick(struct ph__vcpu *base) {
     struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
 
-    /* First the mark, which the start of a run looks at: see on_page in soft_hooks.c. Stopping is a few stores
-     * into the engine. */
+    /* First the mark, which the start of a run looks at: see on_page in soft_hooks.c. Stopping is a few
+     * stores into the engine. */
     atomic_store(&vcpu->kicked, true);
     uc_emu_stop(vcpu->engine);
 }

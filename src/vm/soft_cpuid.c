@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * What CPUID shows of the emulated processor: exactly what Unicorn 2.0.1 runs, so that a C library takes the
- * variants of its functions that work (soft_parts.h). A change here changes PH__FEATURES_SOFT (vcpu.h). Leaves are those of the Intel SDM, volume 2, CPUID. The
- * name is that of a Nehalem without what Unicorn lacks (POPCNT); no AVX, no XSAVE.
+ * variants of its functions that work (soft_parts.h). A change here changes PH__FEATURES_SOFT (vcpu.h).
+ * Leaves are those of the Intel SDM, volume 2, CPUID. The name is that of a Nehalem without what Unicorn
+ * lacks (POPCNT); no AVX, no XSAVE.
  */
 #include "vm/soft_parts.h"
 
@@ -15,8 +16,8 @@
 #define AES (1u << 25)
 #define HYPERVISOR (1u << 31)
 
-/* FPU TSC MSR PAE CX8 CMOV CLFSH MMX FXSR SSE SSE2, and those without which no 64-bit processor is: DE PSE MCE
- * PGE MCA PAT PSE36. */
+/* FPU TSC MSR PAE CX8 CMOV CLFSH MMX FXSR SSE SSE2, and those without which no 64-bit processor is: DE PSE
+ * MCE PGE MCA PAT PSE36. */
 #define BASIC_FEATURES 0x078bf1fdu
 
 #define ANY_INDEX UINT32_MAX
@@ -37,7 +38,7 @@ static const struct {
     {4, 2, {0x163, 0x03c0003f, 8191, 0}},
     {7, 0, {0, 1, 0, 0}}, /* FSGSBASE: see soft_emulate.c */
     {0x80000000, ANY_INDEX, {0x80000008, 0, 0, 0}},
-    {0x80000001, ANY_INDEX, {0, 0, 1, 0x28100800}}, /* LAHF; SYSCALL NX RDTSCP LM */
+    {0x80000001, ANY_INDEX, {0, 0, 1, 0x28100800}},                   /* LAHF; SYSCALL NX RDTSCP LM */
     {0x80000002, ANY_INDEX, {0x686e6970, 0x20656c6f, 0x74666f73, 0}}, /* "pinhole soft" */
     {0x80000007, ANY_INDEX, {0, 0, 0, 0x100}}, /* the counter counts evenly, as the host's, which it is */
     {0x80000008, ANY_INDEX, {0x3028, 0, 0, 0}},

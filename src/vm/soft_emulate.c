@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The four instructions that a guest is promised and Unicorn 2.0.1 does not know: rdfsbase, rdgsbase, wrfsbase,
- * wrgsbase, all F3 [REX] 0F AE with a register (Intel SDM, volume 2). The monitor uses them, and a program may
- * since the auxiliary vector says so.
+ * The four instructions that a guest is promised and Unicorn 2.0.1 does not know: rdfsbase, rdgsbase,
+ * wrfsbase, wrgsbase, all F3 [REX] 0F AE with a register (Intel SDM, volume 2). The monitor uses them, and a
+ * program may since the auxiliary vector says so.
  */
 #include "vm/soft_parts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What Unicorn calls back for (soft_parts.h). Each of these notes the event and stops the run; soft.c makes an
- * exit of it. None of them changes a register: Unicorn takes a new RIP in a callback for a reason to forget
- * a stop that somebody else asks for at that moment.
+ * What Unicorn calls back for (soft_parts.h). Each of these notes the event and stops the run; soft.c makes
+ * an exit of it. None of them changes a register: Unicorn takes a new RIP in a callback for a reason to
+ * forget a stop that somebody else asks for at that moment.
  */
 #include <string.h>
 
@@ -118,7 +118,8 @@ static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int
     return false;
 }
 
-/* Never called: that there is a hook for reads and writes has Unicorn keep RIP up to date in front of each. */
+/* Never called: that there is a hook for reads and writes has Unicorn keep RIP up to date in front of each.
+ */
 static void on_nothing(uc_engine *engine, uc_mem_type type, uint64_t address, int size, int64_t value,
                        void *context) {
     (void)engine;
@@ -155,8 +156,8 @@ ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error) {
     for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {
         const struct wanted_hook *hook = &hooks[i];
         uc_hook handle;
-        uc_err failed = uc_hook_add(vcpu->engine, &handle, hook->type, hook->callback, vcpu,
-                                    hook->start, hook->end, hook->instruction);
+        uc_err failed = uc_hook_add(vcpu->engine, &handle, hook->type, hook->callback, vcpu, hook->start,
+                                    hook->end, hook->instruction);
         if (failed != UC_ERR_OK)
             return ph__error_set(error, PH_E_BACKEND, "Unicorn refused a hook: %s", uc_strerror(failed));
     }
@@ -168,8 +169,7 @@ ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error) {
 static ph_status watch(struct ph__soft_vcpu *vcpu, uint64_t first, uint64_t last, ph_error *error) {
     uc_hook *handle = &vcpu->doorbells[vcpu->doorbell_count];
 
-    if (uc_hook_add(vcpu->engine, handle, UC_HOOK_CODE, CALLBACK(on_code), vcpu, first, last) !=
-        UC_ERR_OK)
+    if (uc_hook_add(vcpu->engine, handle, UC_HOOK_CODE, CALLBACK(on_code), vcpu, first, last) != UC_ERR_OK)
         return ph__error_set(error, PH_E_MEMORY, "no memory to watch for doorbells");
     vcpu->doorbell_count++;
     return PH_OK;
@@ -207,7 +207,8 @@ ph_status ph__soft_hook_doorbells(struct ph__soft_vcpu *vcpu, ph_error *error) {
             continue;
         vcpu->rewritable = vcpu->rewritable || (range->protection & UC_PROT_WRITE);
         if (vcpu->doorbell_count == PH__SOFT_DOORBELLS)
-            return ph__error_set(error, PH_E_MEMORY, "more runs of executable pages than the emulator watches");
+            return ph__error_set(error, PH_E_MEMORY,
+                                 "more runs of executable pages than the emulator watches");
         status = watch_range(vcpu, range, error);
     }
     return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The mirror: what our page tables let ring 3 reach, as Unicorn's memory map (soft_parts.h). Made when a vCPU is
- * made, and again when page tables change; only what differs is mapped again, since each mapping costs Unicorn
- * more than the one before.
+ * The mirror: what our page tables let ring 3 reach, as Unicorn's memory map (soft_parts.h). Made when a vCPU
+ * is made, and again when page tables change; only what differs is mapped again, since each mapping costs
+ * Unicorn more than the one before.
  */
 #include <stdlib.h>
 #include <string.h>

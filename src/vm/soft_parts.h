@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What the files of the soft backend share: the vCPU, and what each file does for soft.c. Unicorn's names stay
- * in here; nothing else of pinhole includes them.
+ * What the files of the soft backend share: the vCPU, and what each file does for soft.c. Unicorn's names
+ * stay in here; nothing else of pinhole includes them.
  *
  * Unicorn checks permissions and takes a physical address to be the virtual one, so paging is off in its
- * processor, and its memory map is a mirror of our page tables (soft_mirror.c). Its processor stands in ring 3
- * all the time: there is no ring 0, and none of the monitor's stubs ever runs.
+ * processor, and its memory map is a mirror of our page tables (soft_mirror.c). Its processor stands in ring
+ * 3 all the time: there is no ring 0, and none of the monitor's stubs ever runs.
  */
 #ifndef PH_VM_SOFT_PARTS_H
 #define PH_VM_SOFT_PARTS_H
@@ -17,8 +17,8 @@
 #include "vm/paging.h"
 #include "vm/vcpu.h"
 
-/* Two pages of the backend's own, where the system region has no pages: one of code, one to write on. The guest
- * can reach them, and finds only constants and what it has itself put into its registers. */
+/* Two pages of the backend's own, where the system region has no pages: one of code, one to write on. The
+ * guest can reach them, and finds only constants and what it has itself put into its registers. */
 #define PH__SOFT_CODE_GVA PH__GVA(0xb000ull)
 #define PH__SOFT_DATA_GVA PH__GVA(0xd000ull)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The emulated processor's state (soft_parts.h): into ring 3, registers out and in, and what a snapshot keeps.
- * What Unicorn's interface does not reach is done by a few instructions on a page of our own: segment registers
- * can only be loaded by code, and FXSAVE gives the x87 and SSE state bit for bit in the very form that a
- * snapshot has.
+ * The emulated processor's state (soft_parts.h): into ring 3, registers out and in, and what a snapshot
+ * keeps. What Unicorn's interface does not reach is done by a few instructions on a page of our own: segment
+ * registers can only be loaded by code, and FXSAVE gives the x87 and SSE state bit for bit in the very form
+ * that a snapshot has.
  */
 #include <string.h>
 
@@ -76,8 +76,7 @@ static void write_code(struct ph__soft_vcpu *vcpu) {
 /* Runs a routine of our own. True when it has come to its end. */
 static bool serve(struct ph__soft_vcpu *vcpu, uint64_t routine) {
     vcpu->entering = true;
-    bool done = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine) == UC_ERR_OK &&
-                vcpu->event == PH__SOFT_SERVED;
+    bool done = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine) == UC_ERR_OK && vcpu->event == PH__SOFT_SERVED;
     vcpu->entering = false;
     return done;
 }

@@ -120,8 +120,8 @@ struct ph__vcpu {
     int64_t tsc_offset; /* guest TSC minus host TSC */
     uint64_t features;  /* a fingerprint of what the guest's processor can do */
     bool has_soft_features; /* all that PH__FEATURES_SOFT stands for, and perhaps more */
-    uint64_t xcr0;      /* the state components that guests have */
-    bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
+    uint64_t xcr0;          /* the state components that guests have */
+    bool shadow_paging;     /* a page that the guest touches first costs a fault of the backend's own */
 };
 
 extern const struct ph__backend ph__backend_kvm;
