@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "abi/doorbell.h"
 #include "base/error.h"
 #include "vm/soft_parts.h"
 
@@ -30,6 +31,9 @@
 #define FAULT_USER 4u
 #define FAULT_FETCH 16u
 #define ERROR_IDT 2u
+
+#define INT_SIZE 2u
+#define DOORBELL_SIZE 2u
 
 /* code, data */
 #define OWN_PAGES_SIZE (2 * PH__PAGE_SIZE)
@@ -132,30 +136,19 @@ static void raise(struct ph__exit *exit, uint32_t vector, uint32_t error_code) {
     exit->error_code = error_code;
 }
 
-/* Whether one of the two bytes at RIP make an `int` instruction with (vector). */
-static bool is_software(const struct ph__soft_vcpu *vcpu, uint32_t vector, uint32_t *length) {
-    uint8_t bytes[2] = {0};
-    size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
-
-    *length = size == 2 && bytes[0] == 0xcd ? 2 : 1;
-    return size > 0 &&
-           ((*length == 2 && bytes[1] == vector) || (bytes[0] == 0xcc && vector == VECTOR_BREAKPOINT) ||
-            (bytes[0] == 0xf1 && vector == VECTOR_DEBUG && !(vcpu->regs.rflags & RFLAGS_TRAP)));
-}
-
 /* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at.
  */
 static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    uint32_t length;
+    const struct ph__soft_exception exception = ph__soft_exception_end(vcpu);
 
-    raise(exit, vcpu->vector, ph__soft_exception_end(vcpu));
-    if (is_software(vcpu, vcpu->vector, &length)) {
-        exit->error_code = 0;
-        if (length == 1 || vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)
-            vcpu->regs.rip += length;
-        else
-            raise(exit, VECTOR_GENERAL_PROTECTION, vcpu->vector * 8 + ERROR_IDT);
-    } else if (vcpu->vector >= VECTOR_COUNT) {
+    if (exception.software && (vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)) {
+        raise(exit, vcpu->vector, 0);
+    } else if (exception.software) {
+        vcpu->regs.rip -= INT_SIZE;
+        raise(exit, VECTOR_GENERAL_PROTECTION, vcpu->vector * 8 + ERROR_IDT);
+    } else if (vcpu->vector < VECTOR_COUNT) {
+        raise(exit, vcpu->vector, exception.error_code);
+    } else {
         fail(exit, "an exception that there is not");
     }
 }
@@ -226,15 +219,44 @@ static void enter_system_call(struct ph__soft_vcpu *vcpu) {
 static void report_doorbell(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     exit->kind = PH__EXIT_DOORBELL;
     exit->operation = (uint32_t)vcpu->regs.rax;
-    vcpu->regs.rip += 2;
+    vcpu->regs.rip += DOORBELL_SIZE;
     vcpu->step_due = vcpu->regs.rflags & RFLAGS_TRAP;
+}
+
+/* Ports that the TSS admits get to the host, which refuses all but the doorbell; of all others the processor
+ * is in charge. Unicorn has run on behind it, so this is the doorbell only if nothing came of that. */
+static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    const struct ph__soft_io *io = &vcpu->io;
+    const bool admitted = io->port >= PH__DOORBELL_PORT && io->port + io->size <= PH__DOORBELL_PORT + 4;
+    uint64_t gva = 0;
+    uint32_t size = 0;
+    bool found = ph__soft_find_io(vcpu, &gva, &size);
+
+    if (found && !io->in && io->port == PH__DOORBELL_PORT && io->size == 4 && vcpu->regs.rip == gva + size) {
+        vcpu->regs.rip -= DOORBELL_SIZE;
+        report_doorbell(vcpu, exit);
+        return;
+    }
+    if (found)
+        vcpu->regs.rip = gva;
+    if (found && !admitted) {
+        raise(exit, VECTOR_GENERAL_PROTECTION, 0);
+        return;
+    }
+    exit->kind = PH__EXIT_PROTOCOL;
+    exit->what = "an I/O instruction other than the doorbell";
 }
 
 /* An undefined instruction is one, or done here. True when there is something to report. */
 static bool report_undefined(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     ph__soft_exception_end(vcpu);
+    if (ph__soft_is_int1(vcpu)) {
+        vcpu->regs.rip++;
+        raise(exit, VECTOR_DEBUG, 0);
+        return true;
+    }
     if (!ph__soft_emulate(vcpu)) {
-        raise(exit, VECTOR_UNDEFINED, 0);
+        raise(exit, ph__soft_is_privileged(vcpu) ? VECTOR_GENERAL_PROTECTION : VECTOR_UNDEFINED, 0);
         return true;
     }
     if (!(vcpu->regs.rflags & RFLAGS_TRAP))
@@ -261,8 +283,7 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         report_access(vcpu, exit);
         return true;
     case PH__SOFT_IO:
-        exit->kind = PH__EXIT_PROTOCOL;
-        exit->what = "an I/O instruction other than the doorbell";
+        report_io(vcpu, exit);
         return true;
     case PH__SOFT_STRAYED:
         raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);

@@ -36,7 +36,7 @@ static const struct {
     {4, 0, {0x121, 0x01c0003f, 63, 0}},
     {4, 1, {0x143, 0x01c0003f, 511, 0}},
     {4, 2, {0x163, 0x03c0003f, 8191, 0}},
-    {7, 0, {0, 1, 0, 0}}, /* FSGSBASE: see soft_emulate.c */
+    {7, 0, {0, 1, 0, 0}}, /* FSGSBASE: see soft_instruction.c */
     {0x80000000, ANY_INDEX, {0x80000008, 0, 0, 0}},
     {0x80000001, ANY_INDEX, {0, 0, 1, 0x28100800}},                   /* LAHF; SYSCALL NX RDTSCP LM */
     {0x80000002, ANY_INDEX, {0x686e6970, 0x20656c6f, 0x74666f73, 0}}, /* "pinhole soft" */

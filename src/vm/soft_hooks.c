@@ -52,20 +52,26 @@ static void on_code(uc_engine *engine, uint64_t address, uint32_t size, void *co
         stop(vcpu, PH__SOFT_DOORBELL);
 }
 
+/* Unicorn stops some instructions later. RIP is that of the last access to memory, or of the block's start.
+ */
+static void note_io(struct ph__soft_vcpu *vcpu, bool in, uint32_t port, int size) {
+    if (vcpu->event == PH__SOFT_NONE) {
+        vcpu->io = (struct ph__soft_io){.in = in, .port = port, .size = (uint32_t)size};
+        uc_reg_read(vcpu->engine, UC_X86_REG_RIP, &vcpu->io.near);
+    }
+    stop(vcpu, PH__SOFT_IO);
+}
+
 static uint32_t on_in(uc_engine *engine, uint32_t port, int size, void *context) {
     (void)engine;
-    (void)port;
-    (void)size;
-    stop(context, PH__SOFT_IO);
+    note_io(context, true, port, size);
     return 0;
 }
 
 static void on_out(uc_engine *engine, uint32_t port, int size, uint32_t value, void *context) {
     (void)engine;
-    (void)port;
-    (void)size;
     (void)value;
-    stop(context, PH__SOFT_IO);
+    note_io(context, false, port, size);
 }
 
 static void on_system_call(uc_engine *engine, void *context) {

@@ -29,6 +29,7 @@
 #define PH__SOFT_STOP 0x190u    /* where the routines below end */
 #define PH__SOFT_BOOT 0x200u    /* from Unicorn's reset state to ring 3 */
 #define PH__SOFT_PROBE 0x240u   /* a general-protection fault with a known error code */
+#define PH__SOFT_INT 0x248u     /* an `int` instruction */
 #define PH__SOFT_SAVE 0x250u    /* FXSAVE to the page of data */
 #define PH__SOFT_RESTORE 0x260u /* FXRSTOR from there */
 #define PH__SOFT_SELECT 0x270u  /* DS, ES, FS, GS from AX, BX, CX, DX */
@@ -61,8 +62,16 @@ enum ph__soft_event {
     PH__SOFT_INTERRUPT, /* (vector): an exception, or an `int` instruction */
     PH__SOFT_UNDEFINED,
     PH__SOFT_ACCESS, /* (address), (size), (access): to memory that is not so */
-    PH__SOFT_IO,     /* an I/O instruction that is no doorbell */
+    PH__SOFT_IO,     /* (io) */
     PH__SOFT_STRAYED /* onto the page of code */
+};
+
+/* An I/O instruction that was not seen to be a doorbell in time. */
+struct ph__soft_io {
+    bool in;
+    uint32_t port;
+    uint32_t size;
+    uint64_t near; /* it is there or a little behind */
 };
 
 struct ph__soft_vcpu {
@@ -90,6 +99,7 @@ struct ph__soft_vcpu {
     uint64_t address;
     uint32_t size;
     uc_mem_type access;
+    struct ph__soft_io io;
 };
 
 /* soft_mirror.c: makes Unicorn's memory what the page tables say. PH_E_MEMORY. */
@@ -120,16 +130,29 @@ ph_status ph__soft_boot(struct ph__soft_vcpu *vcpu, ph_error *error);
 /* Registers of the engine to (vcpu)->regs and back; RIP goes in with the next run. */
 void ph__soft_regs_get(struct ph__soft_vcpu *vcpu);
 void ph__soft_regs_set(struct ph__soft_vcpu *vcpu);
-/* Forgets that there was an exception, which would make a later one a double fault, and returns its error
- * code. */
-uint32_t ph__soft_exception_end(struct ph__soft_vcpu *vcpu);
+/* What Unicorn does not say of an exception. */
+struct ph__soft_exception {
+    uint32_t error_code;
+    bool software; /* an `int` instruction: RIP is behind it */
+};
+
+/* Takes that, and forgets that there was an exception, which would make a later one a double fault. */
+struct ph__soft_exception ph__soft_exception_end(struct ph__soft_vcpu *vcpu);
 /* The state of a snapshot, but for (regs). False when Unicorn fails. */
 bool ph__soft_state_get(struct ph__soft_vcpu *vcpu, struct ph__processor *processor);
 bool ph__soft_state_set(struct ph__soft_vcpu *vcpu, const struct ph__processor *processor);
 
-/* soft_emulate.c: does the undefined instruction at (regs).rip if it is one that Unicorn lacks and guests are
- * promised. False if not. */
+/* soft_instruction.c: does the undefined instruction at (regs).rip if it is one that Unicorn lacks and guests
+ * are promised. False if not. */
 bool ph__soft_emulate(struct ph__soft_vcpu *vcpu);
+
+/* Whether the undefined instruction at (regs).rip is one that only ring 0 has, or a breakpoint. */
+bool ph__soft_is_privileged(const struct ph__soft_vcpu *vcpu);
+bool ph__soft_is_int1(const struct ph__soft_vcpu *vcpu);
+
+/* Looks for the instruction that did (io). False when none is found, and otherwise (*gva) is its opcode and
+ * (*size) how long it is from there. */
+bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t *size);
 
 /* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);

@@ -26,6 +26,7 @@
  * holds then. */
 #define PROBE_SELECTOR 0x7b3bu
 #define PROBE_ERROR 0x7b38u
+#define PROBE_VECTOR 0x21u
 
 /* ---- our page of code ---------------------------------------------------------------------------------- */
 
@@ -56,6 +57,7 @@ static void write_code(struct ph__soft_vcpu *vcpu) {
     static const uint8_t select[] = {0x8e, 0xd8, 0x8e, 0xc3,  /* mov %eax, %ds; mov %ebx, %es */
                                      0x8e, 0xe1, 0x8e, 0xea}; /* mov %ecx, %fs; mov %edx, %gs */
     static const uint8_t boot[] = {0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xe0, 0x8e, 0xe8, 0x48, 0xcf}; /* iretq */
+    static const uint8_t interrupt[] = {0xcd, PROBE_VECTOR};
     const uint64_t stop = PH__SOFT_CODE_GVA + PH__SOFT_STOP;
 
     put(vcpu, PH__SOFT_GDT, vcpu->memory->base + PH__TABLES_GPA + PH__GDT_OFFSET, PH__GDT_SIZE);
@@ -68,6 +70,7 @@ static void write_code(struct ph__soft_vcpu *vcpu) {
     put_stop(vcpu, PH__SOFT_RESTORE + sizeof load + 4);
     put(vcpu, PH__SOFT_PROBE, probe, sizeof probe);
     put_stop(vcpu, PH__SOFT_PROBE + sizeof probe);
+    put(vcpu, PH__SOFT_INT, interrupt, sizeof interrupt);
     put(vcpu, PH__SOFT_SELECT, select, sizeof select);
     put_stop(vcpu, PH__SOFT_SELECT + sizeof select);
     put(vcpu, PH__SOFT_BOOT, boot, sizeof boot);
@@ -144,12 +147,14 @@ static ph_status find_exception(struct ph__soft_vcpu *vcpu, ph_error *error) {
         vcpu->old_exception = find_change(old, now, size, UINT32_MAX, VECTOR_GENERAL_PROTECTION);
         vcpu->error_code = find_change(old, now, size, 0, PROBE_ERROR);
     }
-    uc_context_restore(vcpu->engine, before);
     uc_context_free(before);
     if (!made)
         return unknown(error, "no general-protection fault where one is due");
     if (!vcpu->old_exception || !vcpu->error_code)
         return unknown(error, "it keeps exceptions elsewhere");
+    if (ph__soft_exception_end(vcpu).software || serve(vcpu, PH__SOFT_INT) || vcpu->vector != PROBE_VECTOR ||
+        !ph__soft_exception_end(vcpu).software)
+        return unknown(error, "it does not tell exceptions from `int` instructions");
     return PH_OK;
 }
 
@@ -198,17 +203,19 @@ void ph__soft_regs_set(struct ph__soft_vcpu *vcpu) {
             uc_reg_write(vcpu->engine, register_numbers[i], &words[i]);
 }
 
-uint32_t ph__soft_exception_end(struct ph__soft_vcpu *vcpu) {
+struct ph__soft_exception ph__soft_exception_end(struct ph__soft_vcpu *vcpu) {
+    struct ph__soft_exception exception = {0};
     uint8_t *bytes = (uint8_t *)vcpu->context;
     const uint32_t none = UINT32_MAX, zero = 0;
 
     if (uc_context_save(vcpu->engine, vcpu->context) != UC_ERR_OK)
-        return 0;
-    uint32_t code = word_at(bytes, vcpu->error_code);
+        return exception;
+    exception.error_code = word_at(bytes, vcpu->error_code);
+    exception.software = word_at(bytes, vcpu->error_code + sizeof(uint32_t)) == 1;
     memcpy(bytes + vcpu->old_exception, &none, sizeof none);
     memcpy(bytes + vcpu->error_code, &zero, sizeof zero);
     uc_context_restore(vcpu->engine, vcpu->context);
-    return code;
+    return exception;
 }
 
 /* ---- snapshots ----------------------------------------------------------------------------------------- */
