@@ -20,8 +20,6 @@
 #define VECTOR_DEBUG 1u
 #define VECTOR_BREAKPOINT 3u
 #define VECTOR_OVERFLOW 4u
-#define VECTOR_UNDEFINED 6u
-#define VECTOR_GENERAL_PROTECTION 13u
 #define VECTOR_PAGE_FAULT 14u
 #define VECTOR_COUNT 32u
 
@@ -145,7 +143,7 @@ static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) 
         raise(exit, vcpu->vector, 0);
     } else if (exception.software) {
         vcpu->regs.rip -= INT_SIZE;
-        raise(exit, VECTOR_GENERAL_PROTECTION, vcpu->vector * 8 + ERROR_IDT);
+        raise(exit, PH__SOFT_PROTECTION_VECTOR, vcpu->vector * 8 + ERROR_IDT);
     } else if (vcpu->vector < VECTOR_COUNT) {
         raise(exit, vcpu->vector, exception.error_code);
     } else {
@@ -177,14 +175,15 @@ static bool may(const struct ph__access *access, bool writes, bool fetches) {
 }
 
 static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    const bool writes = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT;
+    const bool stores = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT;
     const bool fetches = vcpu->access == UC_MEM_FETCH_UNMAPPED || vcpu->access == UC_MEM_FETCH_PROT;
+    const bool writes = stores || (!fetches && ph__soft_is_update(vcpu));
     uint64_t address = vcpu->address;
     struct ph__access access = {0};
     bool present;
 
     if (!is_canonical(address) || !is_canonical(address + vcpu->size - 1)) {
-        raise(exit, VECTOR_GENERAL_PROTECTION, 0);
+        raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
         return;
     }
     present = translates(vcpu, address, &access);
@@ -240,7 +239,7 @@ static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     if (found)
         vcpu->regs.rip = gva;
     if (found && !admitted) {
-        raise(exit, VECTOR_GENERAL_PROTECTION, 0);
+        raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
         return;
     }
     exit->kind = PH__EXIT_PROTOCOL;
@@ -249,14 +248,16 @@ static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
 
 /* An undefined instruction is one, or done here. True when there is something to report. */
 static bool report_undefined(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    uint32_t vector;
+
     ph__soft_exception_end(vcpu);
     if (ph__soft_is_int1(vcpu)) {
         vcpu->regs.rip++;
         raise(exit, VECTOR_DEBUG, 0);
         return true;
     }
-    if (!ph__soft_emulate(vcpu)) {
-        raise(exit, ph__soft_is_privileged(vcpu) ? VECTOR_GENERAL_PROTECTION : VECTOR_UNDEFINED, 0);
+    if (!ph__soft_emulate(vcpu, &vector)) {
+        raise(exit, vector, 0);
         return true;
     }
     if (!(vcpu->regs.rflags & RFLAGS_TRAP))

@@ -19,12 +19,24 @@ static uint64_t *general(struct ph__regs *regs, unsigned number) {
     return registers[number];
 }
 
-bool ph__soft_emulate(struct ph__soft_vcpu *vcpu) {
+static bool is_privileged(const struct ph__soft_vcpu *vcpu) {
+    uint8_t bytes[4] = {0};
+    size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
+    size_t at = (bytes[0] & 0xf0) == 0x40 ? 1 : 0;
+
+    /* sysret, sysexit, xsetbv */
+    return size >= at + 2 && bytes[at] == 0x0f &&
+           (bytes[at + 1] == 0x07 || bytes[at + 1] == 0x35 ||
+            (bytes[at + 1] == 0x01 && size >= at + 3 && bytes[at + 2] == 0xd1));
+}
+
+bool ph__soft_emulate(struct ph__soft_vcpu *vcpu, uint32_t *vector) {
     uint8_t bytes[5] = {0};
     size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
     size_t at = 1;
     unsigned rex = 0;
 
+    *vector = is_privileged(vcpu) ? PH__SOFT_PROTECTION_VECTOR : PH__SOFT_UNDEFINED_VECTOR;
     if (bytes[0] != 0xf3)
         return false;
     if ((bytes[at] & 0xf0) == 0x40)
@@ -42,9 +54,10 @@ bool ph__soft_emulate(struct ph__soft_vcpu *vcpu) {
         *value = rex & REX_W ? wide : (uint32_t)wide;
     } else {
         wide = rex & REX_W ? *value : (uint32_t)*value;
-        /* A base that is no address is a general-protection fault: the instruction is not done then. */
-        if (wide + PH__USER_END >= 2 * PH__USER_END)
+        if (wide + PH__USER_END >= 2 * PH__USER_END) {
+            *vector = PH__SOFT_PROTECTION_VECTOR;
             return false;
+        }
         uc_reg_write(vcpu->engine, base, &wide);
     }
     vcpu->regs.rip += at + 3;
@@ -52,19 +65,80 @@ bool ph__soft_emulate(struct ph__soft_vcpu *vcpu) {
     return true;
 }
 
-bool ph__soft_is_privileged(const struct ph__soft_vcpu *vcpu) {
-    uint8_t bytes[3] = {0};
-    size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, sizeof bytes);
-    size_t at = (bytes[0] & 0xf0) == 0x40 ? 1 : 0;
-
-    /* sysret, sysexit */
-    return size >= at + 2 && bytes[at] == 0x0f && (bytes[at + 1] == 0x07 || bytes[at + 1] == 0x35);
-}
-
 bool ph__soft_is_int1(const struct ph__soft_vcpu *vcpu) {
     uint8_t byte = 0;
 
     return ph__soft_fetch(vcpu, vcpu->regs.rip, &byte, 1) == 1 && byte == 0xf1;
+}
+
+/* Opcodes of one byte that read a place in memory and write it: (extension) is that of the ModRM byte. */
+static bool is_update_1(uint8_t opcode, unsigned extension) {
+    if (opcode < 0x38) /* add or adc sbb and sub xor, to memory; cmp is above */
+        return (opcode & 7) < 2;
+    switch (opcode) {
+    case 0x80: /* the same with a constant */
+    case 0x81:
+    case 0x83:
+        return extension != 7;
+    case 0x86: /* xchg */
+    case 0x87:
+    case 0xc0: /* shifts */
+    case 0xc1:
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+        return true;
+    case 0xf6: /* not, neg */
+    case 0xf7:
+        return extension == 2 || extension == 3;
+    case 0xfe: /* inc, dec */
+    case 0xff:
+        return extension < 2;
+    default:
+        return false;
+    }
+}
+
+/* The same behind 0F. */
+static bool is_update_2(uint8_t opcode, unsigned extension) {
+    switch (opcode) {
+    case 0xa4: /* shld, shrd */
+    case 0xa5:
+    case 0xac:
+    case 0xad:
+    case 0xab: /* bts, btr, btc */
+    case 0xb3:
+    case 0xbb:
+    case 0xb0: /* cmpxchg, xadd */
+    case 0xb1:
+    case 0xc0:
+    case 0xc1:
+        return true;
+    case 0xba: /* bts, btr, btc with a constant */
+        return extension > 4;
+    case 0xc7: /* cmpxchg8b, cmpxchg16b */
+        return extension == 1;
+    default:
+        return false;
+    }
+}
+
+static bool is_prefix(uint8_t byte) {
+    return (byte & 0xf0) == 0x40 || byte == 0x66 || byte == 0x67 || (byte & 0xfe) == 0xf2 || byte == 0xf0 ||
+           (byte & 0xfe) == 0x64 || (byte & 0xe7) == 0x26;
+}
+
+bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu) {
+    uint8_t bytes[15 + 2] = {0};
+    size_t size = ph__soft_fetch(vcpu, vcpu->regs.rip, bytes, 15);
+    size_t at = 0;
+
+    while (at < size && is_prefix(bytes[at]))
+        at++;
+    if (bytes[at] == 0x0f)
+        return is_update_2(bytes[at + 1], bytes[at + 2] >> 3 & 7);
+    return is_update_1(bytes[at], bytes[at + 1] >> 3 & 7);
 }
 
 /* How far behind (near) the instruction is looked for. */

@@ -143,12 +143,17 @@ bool ph__soft_state_get(struct ph__soft_vcpu *vcpu, struct ph__processor *proces
 bool ph__soft_state_set(struct ph__soft_vcpu *vcpu, const struct ph__processor *processor);
 
 /* soft_instruction.c: does the undefined instruction at (regs).rip if it is one that Unicorn lacks and guests
- * are promised. False if not. */
-bool ph__soft_emulate(struct ph__soft_vcpu *vcpu);
+ * are promised. False if not, and then (*vector) is the exception that it is. */
+bool ph__soft_emulate(struct ph__soft_vcpu *vcpu, uint32_t *vector);
+#define PH__SOFT_UNDEFINED_VECTOR 6u
+#define PH__SOFT_PROTECTION_VECTOR 13u
 
-/* Whether the undefined instruction at (regs).rip is one that only ring 0 has, or a breakpoint. */
-bool ph__soft_is_privileged(const struct ph__soft_vcpu *vcpu);
+/* Whether the undefined instruction at (regs).rip is a breakpoint that Unicorn does not know. */
 bool ph__soft_is_int1(const struct ph__soft_vcpu *vcpu);
+
+/* Whether the instruction at (regs).rip writes the very memory that it reads: a processor asks for both at
+ * once, Unicorn reads first. */
+bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu);
 
 /* Looks for the instruction that did (io). False when none is found, and otherwise (*gva) is its opcode and
  * (*size) how long it is from there. */

@@ -11,10 +11,10 @@
 #include "vm/boot.h"
 #include "vm/soft_parts.h"
 
+#define CR0_VALUE 0x33ull    /* NE ET MP PE: no paging, see soft_parts.h */
 #define CR4_VALUE 0x10620ull /* FSGSBASE OSXMMEXCPT OSFXSR PAE */
 #define RFLAGS_FIXED 0x2ull
 #define RFLAGS_USER 0x250dd5ull
-#define VECTOR_GENERAL_PROTECTION 13u
 
 /* XSAVE's standard form: the area of FXSAVE, of which the last 48 bytes are not the processor's, then the
  * header, whose first word says which components follow: x87 and SSE are in the area. */
@@ -76,16 +76,28 @@ static void write_code(struct ph__soft_vcpu *vcpu) {
     put(vcpu, PH__SOFT_BOOT, boot, sizeof boot);
 }
 
-/* Runs a routine of our own. True when it has come to its end. */
-static bool serve(struct ph__soft_vcpu *vcpu, uint64_t routine) {
-    vcpu->entering = true;
-    bool done = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine) == UC_ERR_OK && vcpu->event == PH__SOFT_SERVED;
-    vcpu->entering = false;
-    return done;
-}
-
 static bool write_register(struct ph__soft_vcpu *vcpu, int number, uint64_t value) {
     return uc_reg_write(vcpu->engine, number, &value) == UC_ERR_OK;
+}
+
+/* Kicks that a routine is begun again for. */
+#define SERVE_TURNS 1000
+
+/* Runs a routine of our own, which changes flags and perhaps registers. True when it has come to its end. */
+static bool serve(struct ph__soft_vcpu *vcpu, uint64_t routine) {
+    uc_err result = UC_ERR_OK;
+
+    /* The guest's flags would have it stepped. */
+    if (!write_register(vcpu, UC_X86_REG_RFLAGS, RFLAGS_FIXED))
+        return false;
+    vcpu->entering = true;
+    for (int turn = 0; turn < SERVE_TURNS; turn++) {
+        result = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine);
+        if (result != UC_ERR_OK || vcpu->event != PH__SOFT_NONE)
+            break;
+    }
+    vcpu->entering = false;
+    return result == UC_ERR_OK && vcpu->event == PH__SOFT_SERVED;
 }
 
 /* ---- into ring 3 --------------------------------------------------------------------------------------- */
@@ -103,6 +115,7 @@ static bool enter_ring3(struct ph__soft_vcpu *vcpu) {
 
     put(vcpu, PH__PAGE_SIZE, frame, sizeof frame);
     return uc_reg_write(vcpu->engine, UC_X86_REG_GDTR, &gdt) == UC_ERR_OK &&
+           write_register(vcpu, UC_X86_REG_CR0, CR0_VALUE) &&
            write_register(vcpu, UC_X86_REG_CR4, CR4_VALUE) &&
            write_register(vcpu, UC_X86_REG_RAX, PH__SELECTOR_USER_DATA) &&
            write_register(vcpu, UC_X86_REG_RSP, PH__SOFT_DATA_GVA) && serve(vcpu, PH__SOFT_BOOT);
@@ -140,11 +153,11 @@ static ph_status find_exception(struct ph__soft_vcpu *vcpu, ph_error *error) {
         return ph__error_set(error, PH_E_MEMORY, "no memory for an emulated processor");
     bool made = write_register(vcpu, UC_X86_REG_RBX, PROBE_SELECTOR) &&
                 uc_context_save(vcpu->engine, before) == UC_ERR_OK && !serve(vcpu, PH__SOFT_PROBE) &&
-                vcpu->event == PH__SOFT_INTERRUPT && vcpu->vector == VECTOR_GENERAL_PROTECTION &&
+                vcpu->event == PH__SOFT_INTERRUPT && vcpu->vector == PH__SOFT_PROTECTION_VECTOR &&
                 uc_context_save(vcpu->engine, vcpu->context) == UC_ERR_OK;
     if (made) {
         const uint8_t *old = (const uint8_t *)before, *now = (const uint8_t *)vcpu->context;
-        vcpu->old_exception = find_change(old, now, size, UINT32_MAX, VECTOR_GENERAL_PROTECTION);
+        vcpu->old_exception = find_change(old, now, size, UINT32_MAX, PH__SOFT_PROTECTION_VECTOR);
         vcpu->error_code = find_change(old, now, size, 0, PROBE_ERROR);
     }
     uc_context_free(before);

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/support.h"
+
 enum processor { PROCESSOR_VMX, PROCESSOR_SVM, PROCESSOR_PVM };
 
 /* True if the first processor's line of flags has the word (flag). */
@@ -62,11 +64,13 @@ static inline const char *processor_name(void) {
 }
 
 /* QEMU without KVM below: an emulated processor, which forgets all translations whenever a guest is entered.
- */
+ * The soft backend is made of the same emulator. */
 static inline bool processor_is_emulated(void) {
     uint32_t eax, ebx, ecx, edx;
     char name[13] = "";
 
+    if (test_is_soft())
+        return true;
     __cpuid(0x40000000, eax, ebx, ecx, edx);
     memcpy(name, &ebx, 4);
     memcpy(name + 4, &ecx, 4);

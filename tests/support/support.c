@@ -31,6 +31,13 @@ bool test_is_soft(void) {
     return ph__backend_instead != NULL;
 }
 
+void test_not_on_soft(const char *why) {
+    if (!test_is_soft())
+        return;
+    fprintf(stderr, "SKIPPED on the soft backend: %s\n", why);
+    skip();
+}
+
 void test_needs_kvm(void) {
     static int known; /* 1: usable, 2: not */
     static ph_error error;

@@ -25,6 +25,9 @@ void test_needs_kvm(void);
 /* Whether the tests run on the soft backend. */
 bool test_is_soft(void);
 
+/* Skips the running test on the soft backend, saying why. Call it behind test_needs_kvm. */
+void test_not_on_soft(const char *why);
+
 /* (count) divided by the environment's PH_TEST_SCALE, for processors that are emulated; at least 1. */
 unsigned test_scaled(unsigned count);
 

@@ -284,7 +284,7 @@ static void events_up_to_a_time_out_all_come(void **state) {
         assert_int_equal(stats.bytes, ring->head - ph__memory_control(&traced.sandbox->memory)->trace.first);
         traced_finish(&traced);
         const size_t came = trace_events_named(&traced.collect, "at");
-        assert_true(came > 100);
+        assert_true(came > (test_is_soft() ? 10 : 100));
         trace_sequence_check(&traced.collect, "at", 0, came);
         traced_free(&traced);
     }
