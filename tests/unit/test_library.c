@@ -57,6 +57,29 @@ static void library_needs_libc_alone(void **state) {
     assert_in_range(needed, 1, 2);
 }
 
+/* What the plug-in with the soft backend needs is its own: Unicorn, and nothing of ours. */
+static void check_plugin_dynamic(const char *line) {
+    if (!strstr(line, "(NEEDED)"))
+        return;
+    assert_null(strstr(line, "pinhole"));
+    needed += strstr(line, "libunicorn") != NULL;
+}
+
+static void check_plugin_symbol(const char *line) {
+    if (!strstr(line, " ph__backend_plugin"))
+        fail_msg("the plug-in shows another name: %s", line);
+}
+
+static void plugin_brings_unicorn_and_shows_one_name(void **state) {
+    (void)state;
+    if (!getenv("PH_TEST_PLUGIN"))
+        skip(); /* built without it */
+    needed = 0;
+    assert_true(for_each_line("PH_TEST_PLUGIN", "readelf --wide --dynamic", check_plugin_dynamic) > 5);
+    assert_int_equal(needed, 1);
+    assert_int_equal(for_each_line("PH_TEST_PLUGIN", "nm --dynamic --defined-only", check_plugin_symbol), 1);
+}
+
 static void export_library_needs_the_library_curl_and_zlib(void **state) {
     (void)state;
     needed = 0;
@@ -83,6 +106,7 @@ static void libraries_show_public_names_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_needs_libc_alone),
+        cmocka_unit_test(plugin_brings_unicorn_and_shows_one_name),
         cmocka_unit_test(export_library_needs_the_library_curl_and_zlib),
         cmocka_unit_test(libraries_show_public_names_alone),
     };

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/*
+ * Which backend a sandbox gets: the one that is asked for, KVM where nothing is said, and in auto the soft
+ * one with a line about it where KVM does not work. What goes from one to the other in a snapshot.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pinhole/snapshot.h>
+
+#include "base/system.h"
+#include "sandbox/sandbox.h"
+#include "support/support.h"
+#include "vm/backend.h"
+
+static char said[1024];
+static unsigned lines;
+
+static void say(void *context, const char *message) {
+    (void)context;
+    /* What KVM lacks here is none of this test's business. */
+    if (!strstr(message, "soft backend"))
+        return;
+    snprintf(said, sizeof said, "%s", message);
+    lines++;
+}
+
+/* A sandbox of "types" that asks for (backend), as far as it comes. */
+static ph_status make(ph_backend backend, ph_sandbox **sandbox, ph_error *error) {
+    ph_image *image = test_image("types");
+    ph_config config = PH_CONFIG_INIT;
+
+    config.backend = backend;
+    config.diagnostics = say;
+    config.timeout_ns = TEST_TIMEOUT_NS;
+    lines = 0;
+    ph_status status = ph_sandbox_create(image, &config, sandbox, error);
+    ph_image_close(image);
+    return status;
+}
+
+/* The same, started, on the backend called (name). */
+static ph_sandbox *started(ph_backend backend, const char *name) {
+    ph_sandbox *sandbox;
+    ph_error error;
+
+    if (make(backend, &sandbox, &error) != PH_OK)
+        fail_msg("no sandbox: %s", error.message);
+    assert_string_equal(sandbox->vcpu->backend->name, name);
+    test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+    return sandbox;
+}
+
+static void check_call(ph_sandbox *sandbox) {
+    const ph_value minus_seven = {.type = PH_F64, .f64 = -7.25};
+    ph_value result = {0};
+
+    test_status(sandbox, test_call(sandbox, sandbox->image, "echo_f64", &minus_seven, 1, &result), PH_OK);
+    assert_true(result.f64 == -7.25);
+}
+
+static int open_without_kvm(const char *path, int flags, ...) {
+    if (strcmp(path, "/dev/kvm") == 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return open(path, flags); /* NOLINT(android-cloexec-open): as the library asks */
+}
+
+static int set_up(void **state) {
+    (void)state;
+    ph__backend_plugin_path = getenv("PH_TEST_PLUGIN");
+    return 0;
+}
+
+static int tear_down(void **state) {
+    ph__system.open = open;
+    return set_up(state);
+}
+
+static void what_is_asked_for_by_name_says_nothing(void **state) {
+    (void)state;
+    ph_sandbox *sandbox = started(PH_BACKEND_SOFT, "soft");
+    check_call(sandbox);
+    assert_int_equal(lines, 0);
+    ph_sandbox_destroy(sandbox);
+}
+
+static void auto_is_kvm_where_it_works(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_sandbox *sandbox = started(PH_BACKEND_AUTO, "kvm");
+    check_call(sandbox);
+    assert_int_equal(lines, 0);
+    ph_sandbox_destroy(sandbox);
+}
+
+static void auto_without_kvm_is_soft_and_says_so_in_one_line(void **state) {
+    (void)state;
+    ph__system.open = open_without_kvm;
+    ph_sandbox *sandbox = started(PH_BACKEND_AUTO, "soft");
+    check_call(sandbox);
+    assert_int_equal(lines, 1);
+    assert_non_null(strstr(said, "isolates less"));
+    assert_non_null(strstr(said, "cannot open /dev/kvm"));
+    ph_sandbox_destroy(sandbox);
+}
+
+static void the_default_never_falls_back(void **state) {
+    ph_sandbox *sandbox;
+    ph_error error;
+
+    (void)state;
+    ph__system.open = open_without_kvm;
+    assert_int_equal(make(PH_BACKEND_KVM, &sandbox, &error), PH_E_BACKEND);
+    assert_non_null(strstr(error.message, "/dev/kvm"));
+    assert_int_equal(lines, 0);
+}
+
+static void a_number_that_is_none_is_refused(void **state) {
+    ph_sandbox *sandbox;
+    ph_error error;
+
+    (void)state;
+    assert_int_equal(make((ph_backend)3, &sandbox, &error), PH_E_ARGUMENT);
+    assert_non_null(strstr(error.message, "no backend number 3"));
+}
+
+/* The tests before have opened the plug-in, which stays: so each of these is a process of its own. */
+static void in_a_child(const char *plugin, bool kvm, ph_backend backend, const char *what) {
+    char command[8192];
+
+    snprintf(command, sizeof command, "'%s' '%s' %d %d '%s'", getenv("PH_TEST_SELF"), plugin, kvm, backend,
+             what);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): this program itself */
+}
+
+/* In the child: exit status 0 when a sandbox of (backend) is refused with (what) in the message. */
+static int child(char **words) {
+    ph_sandbox *sandbox;
+    ph_error error;
+
+    ph__backend_plugin_path = words[1];
+    if (strcmp(words[2], "0") == 0)
+        ph__system.open = open_without_kvm;
+    ph_status status = make((ph_backend)strtol(words[3], NULL, 10), &sandbox, &error);
+    if (status == PH_E_BACKEND && strstr(error.message, words[4]))
+        return 0;
+    fprintf(stderr, "status %d, %s\n", status, status == PH_OK ? "" : error.message);
+    return 1;
+}
+
+static void without_the_plugin_its_package_is_named(void **state) {
+    (void)state;
+    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "install the package with pinhole-soft.so");
+    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "install the package with pinhole-soft.so");
+    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "cannot open /dev/kvm");
+}
+
+static void a_plugin_of_another_version_is_refused(void **state) {
+    (void)state;
+    in_a_child(getenv("PH_TEST_OTHER_PLUGIN"), true, PH_BACKEND_SOFT, "of another version of pinhole");
+}
+
+static ph_snapshot *take(ph_sandbox *sandbox) {
+    ph_snapshot *snapshot = NULL;
+
+    test_status(sandbox, ph_snapshot_take(sandbox, &snapshot), PH_OK);
+    return snapshot;
+}
+
+static ph_status make_from(ph_snapshot *snapshot, ph_backend backend, ph_sandbox **sandbox, ph_error *error) {
+    ph_config config = PH_CONFIG_INIT;
+
+    config.backend = backend;
+    config.timeout_ns = TEST_TIMEOUT_NS;
+    return ph_sandbox_create_from(snapshot, &config, sandbox, error);
+}
+
+static void a_snapshot_of_kvm_needs_more_than_soft_has(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_sandbox *sandbox = started(PH_BACKEND_KVM, "kvm");
+    ph_snapshot *snapshot = take(sandbox);
+    ph_sandbox *other = NULL;
+    ph_error error;
+
+    assert_int_equal(make_from(snapshot, PH_BACKEND_SOFT, &other, &error), PH_E_SNAPSHOT);
+    assert_non_null(strstr(error.message, "other processor features"));
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+}
+
+static void a_snapshot_of_soft_goes_on_on_kvm(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_sandbox *sandbox = started(PH_BACKEND_SOFT, "soft");
+    check_call(sandbox);
+    ph_snapshot *snapshot = take(sandbox);
+    ph_sandbox *other = NULL;
+    ph_error error;
+
+    if (make_from(snapshot, PH_BACKEND_KVM, &other, &error) != PH_OK)
+        fail_msg("a snapshot of soft on kvm: %s", error.message);
+    assert_string_equal(other->vcpu->backend->name, "kvm");
+    check_call(other);
+    ph_sandbox_destroy(other);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+}
+
+static void a_saved_snapshot_of_soft_is_loaded_without_its_backend(void **state) {
+    char path[] = "/tmp/pinhole-backend-XXXXXX";
+    int file = mkstemp(path);
+    ph_snapshot *loaded = NULL;
+    ph_sandbox *other = NULL;
+    ph_error error;
+
+    (void)state;
+    assert_true(file >= 0);
+    close(file);
+    ph_sandbox *sandbox = started(PH_BACKEND_SOFT, "soft");
+    ph_snapshot *snapshot = take(sandbox);
+    assert_int_equal(ph_snapshot_save(snapshot, path, &error), PH_OK);
+    if (ph_snapshot_load(sandbox->image, path, PH_SNAPSHOT_COPY, &loaded, &error) != PH_OK)
+        fail_msg("loading: %s", error.message);
+    assert_int_equal(make_from(loaded, PH_BACKEND_SOFT, &other, &error), PH_OK);
+    check_call(other);
+    ph_sandbox_destroy(other);
+    ph_snapshot_close(loaded);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+    unlink(path);
+}
+
+int main(int count, char **words) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_asked_for_by_name_says_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(auto_is_kvm_where_it_works, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(auto_without_kvm_is_soft_and_says_so_in_one_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_default_never_falls_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_number_that_is_none_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_the_plugin_its_package_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_plugin_of_another_version_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_snapshot_of_kvm_needs_more_than_soft_has, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_snapshot_of_soft_goes_on_on_kvm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_saved_snapshot_of_soft_is_loaded_without_its_backend, set_up,
+                                        tear_down),
+    };
+
+    if (count == 5)
+        return child(words);
+    setenv("PH_TEST_SELF", words[0], 1);
+    return cmocka_run_group_tests_name("backends", tests, NULL, NULL);
+}
