@@ -170,11 +170,12 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
  * not every processor has. FSGSBASE every vCPU needs anyway. */
 #define SOFT_FEATURES (1u << 0 | 1u << 1 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 25)
 
-static bool has_soft_features(const struct ph__kvm_system *system) {
-    for (uint32_t i = 0; i < system->cpuid.head.nent; i++)
-        if (is_leaf(&system->cpuid.entries[i], 1, 0))
-            return (system->cpuid.entries[i].ecx & SOFT_FEATURES) == SOFT_FEATURES;
-    return false;
+/* Asked of the processor, since guests run on it: KVM on PVM hides all of these, and has them. */
+static bool has_soft_features(void) {
+    uint32_t eax, ebx, ecx, edx;
+
+    __cpuid(1, eax, ebx, ecx, edx);
+    return (ecx & SOFT_FEATURES) == SOFT_FEATURES;
 }
 
 /* FNV-1a, 64 bits. */
@@ -217,7 +218,7 @@ ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_erro
             if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))
                 status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
             facts.features = fingerprint(&facts);
-            facts.soft_features = has_soft_features(&facts);
+            facts.soft_features = has_soft_features();
             facts.shadow_paging = shadows_page_tables();
             facts.tss_type_available = runs_in_qemu_emulation();
         }
