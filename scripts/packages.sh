@@ -28,6 +28,7 @@ libjansson-dev   lib  jansson
 libmicrohttpd-dev lib libmicrohttpd
 libcurl4-openssl-dev lib libcurl
 libsqlite3-dev   lib  sqlite3
+libunicorn-dev   lib  unicorn
 zlib1g-dev       lib  zlib
 LIST
         ;;
