@@ -369,7 +369,6 @@ static ph_status soft_poke(struct ph__vcpu *base, uint32_t count, ph_error *erro
             return ph__error_set(error, PH_E_SYSTEM, "a change of page tables outside them");
         memcpy(vcpu->memory->base + offset, &pokes[i].value, sizeof pokes[i].value);
     }
-    vcpu->remapped = true;
     return ph__soft_mirror(vcpu, error);
 }
 
@@ -400,8 +399,8 @@ static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *pr
     base->regs_changed = true;
     vcpu->step_due = false;
     /* Code that the guest has written goes back to what it was, behind the emulator's back. */
-    vcpu->stale = vcpu->stale || vcpu->rewritable || vcpu->remapped;
-    vcpu->remapped = false;
+    vcpu->stale = vcpu->stale || vcpu->rewritable || vcpu->recoded;
+    vcpu->recoded = false;
     return PH_OK;
 }
 

@@ -157,6 +157,7 @@ ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
     }
     free(vcpu->mirror.ranges);
     vcpu->mirror = list;
+    vcpu->recoded = vcpu->recoded || code;
     return code ? ph__soft_hook_doorbells(vcpu, error) : PH_OK;
 }
 

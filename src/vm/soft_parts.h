@@ -86,7 +86,7 @@ struct ph__soft_vcpu {
     uc_hook doorbells[PH__SOFT_DOORBELLS];
     size_t doorbell_count;
     bool rewritable; /* there are pages that the guest can both write and execute */
-    bool remapped;   /* page tables have changed since the last load */
+    bool recoded;    /* pages have become executable since the last load */
     bool stale;      /* translations are to be dropped before the next run */
     /* Positions in (context), found out at the start (soft_state.c). */
     size_t old_exception, error_code;
