@@ -51,6 +51,14 @@ static void soft_destroy(struct ph__vcpu *base, bool forked) {
     free(vcpu);
 }
 
+static ph_status make_pages(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    vcpu->pages = aligned_alloc(PH__PAGE_SIZE, OWN_PAGES_SIZE);
+    if (!vcpu->pages)
+        return ph__error_set(error, PH_E_MEMORY, "no memory for a vCPU");
+    memset(vcpu->pages, 0, OWN_PAGES_SIZE);
+    return PH_OK;
+}
+
 static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uc_err failed = uc_open(UC_ARCH_X86, UC_MODE_64, &vcpu->engine);
 
@@ -80,14 +88,10 @@ static ph_status soft_create(const struct ph__vcpu_options *options, struct ph__
     vcpu->vcpu.regs = &vcpu->regs;
     vcpu->memory = options->memory;
     vcpu->monitor = options->monitor;
-    ph_status status = soft_features(&vcpu->vcpu.features, &vcpu->vcpu.xcr0, error);
-    vcpu->pages = aligned_alloc(PH__PAGE_SIZE, OWN_PAGES_SIZE);
-    if (vcpu->pages) {
-        memset(vcpu->pages, 0, OWN_PAGES_SIZE);
+    soft_features(&vcpu->vcpu.features, &vcpu->vcpu.xcr0, error);
+    ph_status status = make_pages(vcpu, error);
+    if (status == PH_OK)
         status = open_engine(vcpu, error);
-    } else {
-        status = ph__error_set(error, PH_E_MEMORY, "no memory for a vCPU");
-    }
     if (status == PH_OK)
         *result = &vcpu->vcpu;
     else
@@ -290,39 +294,22 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
         exit->address = vcpu->address;
         return true;
+    case PH__SOFT_KICKED:
+        exit->kind = PH__EXIT_KICKED;
+        return true;
     default:
-        break;
-    }
-    if (result != UC_ERR_OK) {
-        fail(exit, uc_strerror(result));
+        fail(exit, result == UC_ERR_OK ? "the emulator stopped for no reason" : uc_strerror(result));
         return true;
     }
-    exit->kind = PH__EXIT_KICKED;
-    return atomic_load(&vcpu->kicked);
 }
 
 /* Runs from (regs) until something stops Unicorn, and reads the registers. */
 static uc_err enter(struct ph__soft_vcpu *vcpu) {
-    const uint64_t target = vcpu->regs.rip;
-    uc_err result;
-
     if (vcpu->vcpu.regs_changed)
         ph__soft_regs_set(vcpu);
     vcpu->vcpu.regs_changed = false;
-    if (vcpu->regs.rflags & RFLAGS_TRAP) {
-        /* The step would be taken on our own page. A kick that comes too early for Unicorn to be stopped is
-         * seen after one instruction. */
-        result = ph__soft_go(vcpu, target);
-        ph__soft_regs_get(vcpu);
-        return result;
-    }
-    memcpy(vcpu->pages + PH__SOFT_TARGET, &target, sizeof target);
-    vcpu->entering = true;
-    result = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + PH__SOFT_ENTRY);
-    vcpu->entering = false;
+    uc_err result = ph__soft_go(vcpu, vcpu->regs.rip);
     ph__soft_regs_get(vcpu);
-    if (vcpu->regs.rip == PH__SOFT_CODE_GVA + PH__SOFT_ENTRY && vcpu->event != PH__SOFT_STRAYED)
-        vcpu->regs.rip = target;
     return result;
 }
 
@@ -343,12 +330,7 @@ static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
 }
 
 static void soft_kick(struct ph__vcpu *base) {
-    struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
-
-    /* First the mark, which the start of a run looks at: see on_page in soft_hooks.c. Stopping is a few
-     * stores into the engine. */
-    atomic_store(&vcpu->kicked, true);
-    uc_emu_stop(vcpu->engine);
+    atomic_store(&((struct ph__soft_vcpu *)base)->kicked, true);
 }
 
 static void soft_unkick(struct ph__vcpu *base) {

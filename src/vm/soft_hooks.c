@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What Unicorn calls back for (soft_parts.h). Each of these notes the event and stops the run; soft.c makes
- * an exit of it. None of them changes a register: Unicorn takes a new RIP in a callback for a reason to
- * forget a stop that somebody else asks for at that moment.
+ * What Unicorn calls back for (soft_parts.h). Each callback notes the event and stops the run; soft.c makes an
+ * exit of it. None changes RIP, and none is called once there is a stop: Unicorn leaves most of them out then,
+ * so that only callbacks may ask for one.
  */
 #include <string.h>
 
@@ -17,22 +17,29 @@ static void stop(struct ph__soft_vcpu *vcpu, enum ph__soft_event event) {
     uc_emu_stop(vcpu->engine);
 }
 
-/* Our own page of code. The start of a run is where a kick is asked for that came before Unicorn could be
- * stopped: what comes later finds it running. */
+/* At the start of each block, which is where a kick is seen: it is no more than a mark. To stop Unicorn from
+ * another thread, as it offers, takes two stores, and what runs between them goes past our callbacks,
+ * doorbells and system calls among it. */
+static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *context) {
+    struct ph__soft_vcpu *vcpu = context;
+
+    (void)engine;
+    (void)address;
+    (void)size;
+    if (atomic_load_explicit(&vcpu->kicked, memory_order_relaxed) && !vcpu->serving)
+        stop(vcpu, PH__SOFT_KICKED);
+}
+
+/* Our own page of code. */
 static void on_page(uc_engine *engine, uint64_t address, uint32_t size, void *context) {
     struct ph__soft_vcpu *vcpu = context;
-    const uint64_t at = address - PH__SOFT_CODE_GVA;
 
     (void)engine;
     (void)size;
-    if (!vcpu->entering) {
+    if (!vcpu->serving) {
         vcpu->address = address;
         stop(vcpu, PH__SOFT_STRAYED);
-    } else if (at == PH__SOFT_ENTRY) {
-        vcpu->entering = false;
-        if (atomic_load(&vcpu->kicked))
-            stop(vcpu, PH__SOFT_KICKED);
-    } else if (at == PH__SOFT_STOP) {
+    } else if (address == PH__SOFT_CODE_GVA + PH__SOFT_STOP) {
         stop(vcpu, PH__SOFT_SERVED);
     }
 }
@@ -137,9 +144,9 @@ static void on_nothing(uc_engine *engine, uc_mem_type type, uint64_t address, in
 }
 
 struct wanted_hook {
-    int type;
     void *callback;
     uint64_t start, end; /* start > end: everywhere */
+    int type;
     int instruction;
 };
 
@@ -148,15 +155,16 @@ struct wanted_hook {
 
 ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error) {
     const struct wanted_hook hooks[] = {
-        {UC_HOOK_CODE, CALLBACK(on_page), PH__SOFT_CODE_GVA, PH__SOFT_CODE_GVA + PH__PAGE_SIZE - 1, 0},
-        {UC_HOOK_INSN, CALLBACK(on_in), 1, 0, UC_X86_INS_IN},
-        {UC_HOOK_INSN, CALLBACK(on_out), 1, 0, UC_X86_INS_OUT},
-        {UC_HOOK_INSN, CALLBACK(on_system_call), 1, 0, UC_X86_INS_SYSCALL},
-        {UC_HOOK_INSN, CALLBACK(on_cpuid), 1, 0, UC_X86_INS_CPUID},
-        {UC_HOOK_INTR, CALLBACK(on_interrupt), 1, 0, 0},
-        {UC_HOOK_INSN_INVALID, CALLBACK(on_undefined), 1, 0, 0},
-        {UC_HOOK_MEM_INVALID, CALLBACK(on_access), 1, 0, 0},
-        {UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, CALLBACK(on_nothing), 1, 1, 0},
+        {CALLBACK(on_block), 1, 0, UC_HOOK_BLOCK, 0},
+        {CALLBACK(on_page), PH__SOFT_CODE_GVA, PH__SOFT_CODE_GVA + PH__PAGE_SIZE - 1, UC_HOOK_CODE, 0},
+        {CALLBACK(on_in), 1, 0, UC_HOOK_INSN, UC_X86_INS_IN},
+        {CALLBACK(on_out), 1, 0, UC_HOOK_INSN, UC_X86_INS_OUT},
+        {CALLBACK(on_system_call), 1, 0, UC_HOOK_INSN, UC_X86_INS_SYSCALL},
+        {CALLBACK(on_cpuid), 1, 0, UC_HOOK_INSN, UC_X86_INS_CPUID},
+        {CALLBACK(on_interrupt), 1, 0, UC_HOOK_INTR, 0},
+        {CALLBACK(on_undefined), 1, 0, UC_HOOK_INSN_INVALID, 0},
+        {CALLBACK(on_access), 1, 0, UC_HOOK_MEM_INVALID, 0},
+        {CALLBACK(on_nothing), 1, 1, UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, 0},
     };
 
     for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {
@@ -181,8 +189,8 @@ static ph_status watch(struct ph__soft_vcpu *vcpu, uint64_t first, uint64_t last
     return PH_OK;
 }
 
-/* Watches each doorbell of (range), while there is room for one more and for what is left as a whole. Where
- * the guest can write there may be one anywhere, later. */
+/* Watches each doorbell of (range), while there is room for one more and for what
+ * is left as a whole. Where the guest can write there may be one anywhere, later. */
 static ph_status watch_range(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range,
                              ph_error *error) {
     const uint8_t *at = range->host;

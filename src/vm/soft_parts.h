@@ -24,8 +24,6 @@
 
 /* Positions on the page of code. */
 #define PH__SOFT_GDT 0x000u
-#define PH__SOFT_ENTRY 0x100u   /* jumps to the address at PH__SOFT_TARGET */
-#define PH__SOFT_TARGET 0x180u  /* 8 bytes */
 #define PH__SOFT_STOP 0x190u    /* where the routines below end */
 #define PH__SOFT_BOOT 0x200u    /* from Unicorn's reset state to ring 3 */
 #define PH__SOFT_PROBE 0x240u   /* a general-protection fault with a known error code */
@@ -93,7 +91,7 @@ struct ph__soft_vcpu {
 
     _Atomic bool kicked;
     bool step_due; /* the last doorbell was rung under single step */
-    bool entering; /* on our own pages, because we have sent it there */
+    bool serving;  /* on our own page, because we have sent it there */
     enum ph__soft_event event;
     uint32_t vector;
     uint64_t address;

@@ -50,7 +50,6 @@ static void put_stop(struct ph__soft_vcpu *vcpu, size_t at) {
 }
 
 static void write_code(struct ph__soft_vcpu *vcpu) {
-    static const uint8_t entry[] = {0xff, 0x25};              /* jmp *target(%rip) */
     static const uint8_t save[] = {0x48, 0x0f, 0xae, 0x05};   /* fxsave64 data(%rip) */
     static const uint8_t load[] = {0x48, 0x0f, 0xae, 0x0d};   /* fxrstor64 data(%rip) */
     static const uint8_t probe[] = {0x8e, 0xdb};              /* mov %ebx, %ds */
@@ -58,12 +57,10 @@ static void write_code(struct ph__soft_vcpu *vcpu) {
                                      0x8e, 0xe1, 0x8e, 0xea}; /* mov %ecx, %fs; mov %edx, %gs */
     static const uint8_t boot[] = {0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xe0, 0x8e, 0xe8, 0x48, 0xcf}; /* iretq */
     static const uint8_t interrupt[] = {0xcd, PROBE_VECTOR};
-    const uint64_t stop = PH__SOFT_CODE_GVA + PH__SOFT_STOP;
+    static const uint8_t end[] = {0x0f, 0x0b}; /* ud2, which is never done */
 
     put(vcpu, PH__SOFT_GDT, vcpu->memory->base + PH__TABLES_GPA + PH__GDT_OFFSET, PH__GDT_SIZE);
-    put_routine(vcpu, PH__SOFT_ENTRY, entry, sizeof entry, PH__SOFT_CODE_GVA + PH__SOFT_TARGET);
-    put(vcpu, PH__SOFT_TARGET, &stop, sizeof stop);
-    memset(vcpu->pages + PH__SOFT_STOP, 0x90, 1); /* nop */
+    put(vcpu, PH__SOFT_STOP, end, sizeof end);
     put_routine(vcpu, PH__SOFT_SAVE, save, sizeof save, PH__SOFT_DATA_GVA);
     put_stop(vcpu, PH__SOFT_SAVE + sizeof save + 4);
     put_routine(vcpu, PH__SOFT_RESTORE, load, sizeof load, PH__SOFT_DATA_GVA);
@@ -80,23 +77,14 @@ static bool write_register(struct ph__soft_vcpu *vcpu, int number, uint64_t valu
     return uc_reg_write(vcpu->engine, number, &value) == UC_ERR_OK;
 }
 
-/* Kicks that a routine is begun again for. */
-#define SERVE_TURNS 1000
-
 /* Runs a routine of our own, which changes flags and perhaps registers. True when it has come to its end. */
 static bool serve(struct ph__soft_vcpu *vcpu, uint64_t routine) {
-    uc_err result = UC_ERR_OK;
-
     /* The guest's flags would have it stepped. */
     if (!write_register(vcpu, UC_X86_REG_RFLAGS, RFLAGS_FIXED))
         return false;
-    vcpu->entering = true;
-    for (int turn = 0; turn < SERVE_TURNS; turn++) {
-        result = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine);
-        if (result != UC_ERR_OK || vcpu->event != PH__SOFT_NONE)
-            break;
-    }
-    vcpu->entering = false;
+    vcpu->serving = true;
+    uc_err result = ph__soft_go(vcpu, PH__SOFT_CODE_GVA + routine);
+    vcpu->serving = false;
     return result == UC_ERR_OK && vcpu->event == PH__SOFT_SERVED;
 }
 

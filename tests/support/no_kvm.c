@@ -20,9 +20,7 @@ static int no_kvm_open(const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-int open(const char *path, int flags, ...);
-
-int open(const char *path, int flags, ...) {
+int open(const char *path, int flags, ...) { /* NOLINT(readability-inconsistent-declaration-parameter-name) */
     va_list arguments;
     mode_t mode = 0;
 
@@ -33,4 +31,5 @@ int open(const char *path, int flags, ...) {
     return no_kvm_open(path, flags, mode);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
