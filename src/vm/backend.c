@@ -19,6 +19,13 @@
 #define PLUGIN_SYMBOL "ph__backend_plugin"
 #define PATH_SIZE 4096
 
+/* RTLD_DEEPBIND: see soft_guard.c. AddressSanitizer ends a process that asks for it. */
+#ifdef __SANITIZE_ADDRESS__
+#define PLUGIN_FLAGS (RTLD_NOW | RTLD_LOCAL)
+#else
+#define PLUGIN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
+#endif
+
 const struct ph__backend *ph__backend_instead;
 const char *ph__backend_plugin_path;
 
@@ -52,13 +59,13 @@ static void *open_plugin(void) {
     void *handle = NULL;
 
     if (ph__backend_plugin_path)
-        return ph__system.dlopen(ph__backend_plugin_path, RTLD_NOW | RTLD_LOCAL);
+        return ph__system.dlopen(ph__backend_plugin_path, PLUGIN_FLAGS);
     own_folder(folder, sizeof folder);
     for (size_t i = 0; folder[0] && !handle && i < sizeof places / sizeof places[0]; i++) {
         snprintf(path, sizeof path, "%s%s" PLUGIN, folder, places[i]);
-        handle = ph__system.dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        handle = ph__system.dlopen(path, PLUGIN_FLAGS);
     }
-    return handle ? handle : ph__system.dlopen(PH__PLUGIN_DIR "/" PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    return handle ? handle : ph__system.dlopen(PH__PLUGIN_DIR "/" PLUGIN, PLUGIN_FLAGS);
 }
 
 static ph_status load_plugin(ph_error *error) {

@@ -38,15 +38,22 @@
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
+static void close_engine(struct ph__soft_vcpu *vcpu) {
+    if (vcpu->context)
+        uc_context_free(vcpu->context);
+    vcpu->context = NULL;
+    if (vcpu->engine)
+        uc_close(vcpu->engine);
+    vcpu->engine = NULL;
+    vcpu->doorbell_count = 0;
+    ph__soft_mirror_free(vcpu);
+}
+
 static void soft_destroy(struct ph__vcpu *base, bool forked) {
     struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
 
     (void)forked; /* all of it is memory of the process */
-    if (vcpu->context)
-        uc_context_free(vcpu->context);
-    if (vcpu->engine)
-        uc_close(vcpu->engine);
-    ph__soft_mirror_free(vcpu);
+    close_engine(vcpu);
     free(vcpu->pages);
     free(vcpu);
 }
@@ -121,10 +128,20 @@ static ph_status soft_start(struct ph__vcpu *base, const struct ph__regs *regs, 
 /* ---- running ------------------------------------------------------------------------------------------- */
 
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
+    uc_err result = UC_ERR_EXCEPTION;
+
     vcpu->event = PH__SOFT_NONE;
-    /* An end of 0 would be taken for one that can be reached. Neither Unicorn's counting nor its time-out is
-     * used: the one takes a gigabyte, the other a thread for each run. */
-    return uc_emu_start(vcpu->engine, gva, ~0ull, 0, 0);
+    if (!ph__soft_guard(vcpu->engine, gva, &result)) {
+        vcpu->event = PH__SOFT_GIVEN_UP;
+        vcpu->given_up = true;
+    } else if (result == UC_ERR_OK && vcpu->event == PH__SOFT_NONE) {
+        /* The guest has jumped to where the run ends, and nothing is there. */
+        vcpu->event = PH__SOFT_ACCESS;
+        vcpu->access = UC_MEM_FETCH_UNMAPPED;
+        vcpu->address = PH__SOFT_END;
+        vcpu->size = 1;
+    }
+    return result;
 }
 
 static void fail(struct ph__exit *exit, const char *what) {
@@ -294,6 +311,10 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
         exit->address = vcpu->address;
         return true;
+    case PH__SOFT_GIVEN_UP:
+        exit->kind = PH__EXIT_PROTOCOL;
+        exit->what = "code that the emulator does not translate";
+        return true;
     case PH__SOFT_KICKED:
         exit->kind = PH__EXIT_KICKED;
         return true;
@@ -369,11 +390,22 @@ static ph_status soft_save(struct ph__vcpu *base, struct ph__processor *processo
     return PH_OK;
 }
 
+/* A new engine in the place of one that has given up. */
+static ph_status renew(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    close_engine(vcpu);
+    ph_status status = open_engine(vcpu, error);
+    vcpu->given_up = status != PH_OK;
+    return status;
+}
+
 static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *processor, bool whole,
                            ph_error *error) {
     struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
 
     (void)whole; /* ring 3 changes nothing else, however it ends */
+    ph_status status = vcpu->given_up ? renew(vcpu, error) : PH_OK;
+    if (status != PH_OK)
+        return status;
     ph__soft_exception_end(vcpu);
     if (!ph__soft_state_set(vcpu, processor))
         return state_failed(error);

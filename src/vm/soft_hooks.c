@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * What Unicorn calls back for (soft_parts.h). Each callback notes the event and stops the run; soft.c makes an
- * exit of it. None changes RIP, and none is called once there is a stop: Unicorn leaves most of them out then,
- * so that only callbacks may ask for one.
+ * What Unicorn calls back for (soft_parts.h). Each callback notes the event and stops the run; soft.c makes
+ * an exit of it. None changes RIP, and none is called once there is a stop: Unicorn leaves most of them out
+ * then, so that only callbacks may ask for one.
  */
 #include <string.h>
 

@@ -193,4 +193,5 @@ size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *b
 
 void ph__soft_mirror_free(struct ph__soft_vcpu *vcpu) {
     free(vcpu->mirror.ranges);
+    vcpu->mirror = (struct ph__soft_ranges){0};
 }

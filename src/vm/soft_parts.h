@@ -22,6 +22,9 @@
 #define PH__SOFT_CODE_GVA PH__GVA(0xb000ull)
 #define PH__SOFT_DATA_GVA PH__GVA(0xd000ull)
 
+/* Where Unicorn takes a run to be over: an address where no code can be. */
+#define PH__SOFT_END UINT64_MAX
+
 /* Positions on the page of code. */
 #define PH__SOFT_GDT 0x000u
 #define PH__SOFT_STOP 0x190u    /* where the routines below end */
@@ -59,9 +62,10 @@ enum ph__soft_event {
     PH__SOFT_SYSTEM_CALL,
     PH__SOFT_INTERRUPT, /* (vector): an exception, or an `int` instruction */
     PH__SOFT_UNDEFINED,
-    PH__SOFT_ACCESS, /* (address), (size), (access): to memory that is not so */
-    PH__SOFT_IO,     /* (io) */
-    PH__SOFT_STRAYED /* onto the page of code */
+    PH__SOFT_ACCESS,  /* (address), (size), (access): to memory that is not so */
+    PH__SOFT_IO,      /* (io) */
+    PH__SOFT_STRAYED, /* onto the page of code */
+    PH__SOFT_GIVEN_UP /* by Unicorn itself, which can then only be closed */
 };
 
 /* An I/O instruction that was not seen to be a doorbell in time. */
@@ -85,6 +89,7 @@ struct ph__soft_vcpu {
     size_t doorbell_count;
     bool rewritable; /* there are pages that the guest can both write and execute */
     bool recoded;    /* pages have become executable since the last load */
+    bool given_up;   /* the engine is to be replaced before it is used again */
     bool stale;      /* translations are to be dropped before the next run */
     /* Positions in (context), found out at the start (soft_state.c). */
     size_t old_exception, error_code;
@@ -156,6 +161,9 @@ bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu);
 /* Looks for the instruction that did (io). False when none is found, and otherwise (*gva) is its opcode and
  * (*size) how long it is from there. */
 bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t *size);
+
+/* soft_guard.c: uc_emu_start from (gva), with its (*result). False when Unicorn wanted to end the process. */
+bool ph__soft_guard(uc_engine *engine, uint64_t gva, uc_err *result);
 
 /* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);

@@ -178,6 +178,24 @@ static void undefined_instructions_are_named_so(void **state) {
     RUN_ALL(instructions);
 }
 
+/* The emulator gives up on these; the guest ends all the same, and nothing else does. */
+static void undefined_instructions_end_the_guest_alone(void **state) {
+    static const char *const names[] = {"lock_cmp", "lock_cmps", "lock_bts_register", "far_call_register",
+                                        "far_jump_register"};
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        expect(INSTRUCTIONS, names[i], NO_ARGS, test_is_soft() ? PROTOCOL : UNDEFINED);
+}
+
+static void the_last_address_is_as_any_other_without_a_page(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_error error = expect(INSTRUCTIONS, "jump_to_the_last_byte", NO_ARGS, PAGE_FAULT);
+    assert_non_null(strstr(error.message, "ffffffffffffffff"));
+}
+
 static void breakpoints_are_named_so(void **state) {
     static const struct instruction instructions[] = {{"int1", BREAKPOINT}, {"int3", BREAKPOINT}};
 
@@ -473,6 +491,8 @@ int main(void) {
         cmocka_unit_test(other_instructions_of_a_kernel_are_refused),
         cmocka_unit_test(instructions_of_a_hypervisor_do_nothing),
         cmocka_unit_test(undefined_instructions_are_named_so),
+        cmocka_unit_test(undefined_instructions_end_the_guest_alone),
+        cmocka_unit_test(the_last_address_is_as_any_other_without_a_page),
         cmocka_unit_test(breakpoints_are_named_so),
         cmocka_unit_test(instructions_of_everybody_do_no_harm),
         cmocka_unit_test(every_interrupt_instruction_is_refused),

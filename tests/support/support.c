@@ -139,3 +139,15 @@ uint64_t test_now_ns(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
+
+unsigned long test_resident_pages(void) {
+    char line[128] = "";
+    char *rest;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    strtoul(line, &rest, 10);
+    return strtoul(rest, NULL, 10);
+}

@@ -57,4 +57,7 @@ void test_status(ph_sandbox *sandbox, ph_status got, ph_status wanted);
 /* Nanoseconds of the monotonic clock. */
 uint64_t test_now_ns(void);
 
+/* How many pages of memory this process has. */
+unsigned long test_resident_pages(void);
+
 #endif

@@ -213,6 +213,35 @@ static void a_snapshot_of_soft_goes_on_on_kvm(void **state) {
     ph_sandbox_destroy(sandbox);
 }
 
+/* Many times, so that an emulator that is not taken down as a whole is seen. */
+static void a_sandbox_is_restored_after_the_emulator_gave_up(void **state) {
+    ph_image *image = test_image("hostile_instructions");
+    ph_config config = PH_CONFIG_INIT;
+    ph_sandbox *sandbox = NULL;
+    ph_error error;
+
+    (void)state;
+    config.backend = PH_BACKEND_SOFT;
+    config.timeout_ns = TEST_TIMEOUT_NS;
+    if (ph_sandbox_create(image, &config, &sandbox, &error) != PH_OK)
+        fail_msg("no sandbox: %s", error.message);
+    test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+    ph_snapshot *snapshot = take(sandbox);
+    unsigned long pages = 0;
+    for (unsigned i = 0; i < 300; i++) {
+        test_status(sandbox, test_call(sandbox, image, "lock_cmp", NULL, 0, NULL), PH_E_PROTOCOL);
+        assert_non_null(strstr(ph_sandbox_error(sandbox)->message, "the emulator does not translate"));
+        test_status(sandbox, ph_sandbox_restore(sandbox, snapshot), PH_OK);
+        test_status(sandbox, test_call(sandbox, image, "pause", NULL, 0, NULL), PH_OK);
+        if (i == 100)
+            pages = test_resident_pages();
+    }
+    assert_true(test_resident_pages() < pages + 1000);
+    ph_snapshot_close(snapshot);
+    ph_sandbox_destroy(sandbox);
+    ph_image_close(image);
+}
+
 static void a_saved_snapshot_of_soft_is_loaded_without_its_backend(void **state) {
     char path[] = "/tmp/pinhole-backend-XXXXXX";
     int file = mkstemp(path);
@@ -248,6 +277,7 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(a_plugin_of_another_version_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_of_kvm_needs_more_than_soft_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_of_soft_goes_on_on_kvm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sandbox_is_restored_after_the_emulator_gave_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_saved_snapshot_of_soft_is_loaded_without_its_backend, set_up,
                                         tear_down),
     };

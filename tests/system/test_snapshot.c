@@ -350,18 +350,6 @@ static unsigned mappings(void) {
     return lines;
 }
 
-static unsigned long resident(void) {
-    char line[128] = "";
-    char *rest;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    assert_non_null(file);
-    assert_non_null(fgets(line, sizeof line, file));
-    fclose(file);
-    strtoul(line, &rest, 10);
-    return strtoul(rest, NULL, 10);
-}
-
 static void thousands_of_restores_leak_nothing(void **state) {
     (void)state;
     test_needs_kvm();
@@ -383,12 +371,12 @@ static void thousands_of_restores_leak_nothing(void **state) {
         if (turn == turns / 4) {
             files = open_files();
             maps = mappings();
-            pages = resident();
+            pages = test_resident_pages();
         }
     }
     assert_int_equal(open_files(), files);
     assert_int_equal(mappings(), maps);
-    assert_true(resident() < pages + 300);
+    assert_true(test_resident_pages() < pages + 300);
     ph_sandbox_destroy(sandboxes[0]);
     ph_sandbox_destroy(sandboxes[1]);
     ph_snapshot_close(snapshot);

@@ -65,19 +65,31 @@ static void check_plugin_dynamic(const char *line) {
     needed += strstr(line, "libunicorn") != NULL;
 }
 
+/* One name is for the library, the others are for Unicorn (soft_guard.c). */
+static const char *const plugin_names[] = {"ph__backend_plugin", "abort", "exit", "__assert_fail",
+                                           "__fprintf_chk"};
+#define PLUGIN_NAMES (sizeof plugin_names / sizeof plugin_names[0])
+
 static void check_plugin_symbol(const char *line) {
-    if (!strstr(line, " ph__backend_plugin"))
-        fail_msg("the plug-in shows another name: %s", line);
+    const char *name = strrchr(line, ' ');
+
+    assert_non_null(name);
+    for (size_t i = 0; i < PLUGIN_NAMES; i++)
+        if (strcspn(name + 1, "\n") == strlen(plugin_names[i]) &&
+            strncmp(name + 1, plugin_names[i], strlen(plugin_names[i])) == 0)
+            return;
+    fail_msg("the plug-in shows another name: %s", line);
 }
 
-static void plugin_brings_unicorn_and_shows_one_name(void **state) {
+static void plugin_brings_unicorn_and_shows_few_names(void **state) {
     (void)state;
     if (!getenv("PH_TEST_PLUGIN"))
         skip(); /* built without it */
     needed = 0;
     assert_true(for_each_line("PH_TEST_PLUGIN", "readelf --wide --dynamic", check_plugin_dynamic) > 5);
     assert_int_equal(needed, 1);
-    assert_int_equal(for_each_line("PH_TEST_PLUGIN", "nm --dynamic --defined-only", check_plugin_symbol), 1);
+    assert_int_equal(for_each_line("PH_TEST_PLUGIN", "nm --dynamic --defined-only", check_plugin_symbol),
+                     PLUGIN_NAMES);
 }
 
 static void export_library_needs_the_library_curl_and_zlib(void **state) {
@@ -106,7 +118,7 @@ static void libraries_show_public_names_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_needs_libc_alone),
-        cmocka_unit_test(plugin_brings_unicorn_and_shows_one_name),
+        cmocka_unit_test(plugin_brings_unicorn_and_shows_few_names),
         cmocka_unit_test(export_library_needs_the_library_curl_and_zlib),
         cmocka_unit_test(libraries_show_public_names_alone),
     };
