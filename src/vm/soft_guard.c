@@ -52,6 +52,7 @@ OVERRIDE _Noreturn void __assert_fail(const char *assertion, const char *file, u
 }
 
 /* What it says in front of that on standard error is the host's to say, in a status. */
+/* NOLINTBEGIN(cert-dcl37-c,bugprone-reserved-identifier): it is the C library's name that is wanted */
 OVERRIDE int __fprintf_chk(FILE *file, int flag, const char *format, ...);
 OVERRIDE int __fprintf_chk(FILE *file, int flag, const char *format, ...) {
     va_list arguments;
@@ -64,6 +65,7 @@ OVERRIDE int __fprintf_chk(FILE *file, int flag, const char *format, ...) {
     va_end(arguments);
     return count;
 }
+/* NOLINTEND(cert-dcl37-c,bugprone-reserved-identifier) */
 
 bool ph__soft_guard(uc_engine *engine, uint64_t gva, uc_err *result) {
     sigjmp_buf here;
