@@ -23,23 +23,23 @@
 /* Where this thread has entered a guest; NULL outside. */
 static _Thread_local sigjmp_buf *entry;
 
-/* Goes back there; otherwise has (name) of the C library do what it does. */
-static _Noreturn void leave(const char *name) {
+/* Goes back there; outside the process ends as it would have. */
+static _Noreturn void leave(void) {
     if (entry)
         siglongjmp(*entry, 1);
-    void (*real)(void) = (void (*)(void))(uintptr_t)dlsym(RTLD_NEXT, name);
+    void (*real)(void) = (void (*)(void))(uintptr_t)dlsym(RTLD_NEXT, "abort");
     if (real)
         real();
     __builtin_trap();
 }
 
 OVERRIDE _Noreturn void abort(void) {
-    leave("abort");
+    leave();
 }
 
 OVERRIDE _Noreturn void exit(int status) {
     (void)status; /* Unicorn has no status but that of a failure */
-    leave("abort");
+    leave();
 }
 
 OVERRIDE _Noreturn void __assert_fail(const char *assertion, const char *file, unsigned line,
@@ -48,7 +48,7 @@ OVERRIDE _Noreturn void __assert_fail(const char *assertion, const char *file, u
     (void)file;
     (void)line;
     (void)function;
-    leave("abort");
+    leave();
 }
 
 /* What it says in front of that on standard error is the host's to say, in a status. */
