@@ -57,8 +57,8 @@ struct ph__doctor {
 /* Fills in everything that needs no VM. */
 void ph__doctor_facts(struct ph__doctor *doctor);
 
-/* Runs a program of a few instructions through the library, on each backend: sets (usable), (error), (exit_ns)
- * and (soft). */
+/* Runs a program of a few instructions through the library, on each backend: sets (usable), (error),
+ * (exit_ns) and (soft). */
 void ph__doctor_program(struct ph__doctor *doctor);
 
 /* Measures on a VM of a few instructions, made with KVM directly: sets (measured) and what follows it. */

@@ -409,7 +409,10 @@ static void the_environment_chooses_the_backend(void **state) {
 
 /* Runs the command where /dev/kvm cannot be opened. */
 static struct outcome run_without_kvm(const char *const *arguments) {
-    setenv("LD_PRELOAD", getenv("PH_TEST_NO_KVM"), 1);
+    const char *module = getenv("PH_TEST_NO_KVM");
+
+    assert_non_null(module);
+    setenv("LD_PRELOAD", module ? module : "", 1);
     struct outcome outcome = run_command(arguments);
     unsetenv("LD_PRELOAD");
     return outcome;
