@@ -28,11 +28,6 @@ static pid_t system_gettid(void) {
     return (pid_t)syscall(SYS_gettid);
 }
 
-/* Its result is a number for success, though libc's headers differ in the argument's type. */
-static int system_dladdr(const void *address, Dl_info *info) {
-    return dladdr(address, info);
-}
-
 struct ph__system ph__system = {
     .open = open,
     .close = close,
@@ -67,11 +62,6 @@ struct ph__system ph__system = {
     .futex_wait = system_futex_wait,
     .getpid = getpid,
     .gettid = system_gettid,
-    .dlopen = dlopen,
-    .dlsym = dlsym,
-    .dladdr = system_dladdr,
-    .dlerror = dlerror,
-    .dlclose = dlclose,
     .clock_gettime = clock_gettime,
     .nanosleep = nanosleep,
     .getrusage = getrusage,

@@ -13,7 +13,6 @@
 #ifndef PH_BASE_SYSTEM_H
 #define PH_BASE_SYSTEM_H
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -69,13 +68,6 @@ struct ph__system {
     int (*futex_wait)(_Atomic uint32_t *word, uint32_t expected, const struct timespec *timeout);
     pid_t (*getpid)(void);
     pid_t (*gettid)(void);
-
-    /* Plug-ins. */
-    void *(*dlopen)(const char *path, int flags);
-    void *(*dlsym)(void *handle, const char *name);
-    int (*dladdr)(const void *address, Dl_info *info);
-    char *(*dlerror)(void);
-    int (*dlclose)(void *handle);
 
     /* Time and the rest. */
     int (*clock_gettime)(clockid_t clock, struct timespec *now);

@@ -14,8 +14,7 @@
 ph_status ph__backend_find(ph_backend wanted, ph_diagnostics_fn diagnostics, void *context,
                            const struct ph__backend **backend, ph_error *error);
 
-/* For tests: what takes the place of KVM, unless NULL, and the path of the plug-in. */
+/* For tests: what takes the place of KVM, unless NULL. */
 extern const struct ph__backend *ph__backend_instead;
-extern const char *ph__backend_plugin_path;
 
 #endif

@@ -3,7 +3,7 @@
  * Keeps the process alive where Unicorn would end it (soft_parts.h). Its translator calls abort() for some
  * instructions that a processor refuses, so that any guest could end the host. The functions that end a
  * process are here as well: the plug-in is opened so that its own names come first in what it brings along
- * (RTLD_DEEPBIND, backend.c), and then libunicorn finds these. Called while a guest runs, they go back to
+ * (RTLD_DEEPBIND, plugin.c), and then libunicorn finds these. Called while a guest runs, they go back to
  * where it was entered, as Unicorn itself does from the same places for a page fault in a fetch. The engine
  * is then good for nothing but uc_close.
  *

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "vm/backend.h"
+#include "vm/plugin.h"
 
 /* PH_TEST_BACKEND says what every sandbox of a test runs on that asks for nothing else: kvm, or soft. */
 __attribute__((constructor)) static void choose_backend(void) {
@@ -18,7 +19,7 @@ __attribute__((constructor)) static void choose_backend(void) {
     const struct ph__backend *backend;
     ph_error error;
 
-    ph__backend_plugin_path = getenv("PH_TEST_PLUGIN");
+    ph__plugin_path = getenv("PH_TEST_PLUGIN");
     if (!name || strcmp(name, "soft") != 0)
         return;
     if (ph__backend_find(PH_BACKEND_SOFT, NULL, NULL, &backend, &error) == PH_OK)

@@ -16,6 +16,7 @@
 #include "sandbox/sandbox.h"
 #include "support/support.h"
 #include "vm/backend.h"
+#include "vm/plugin.h"
 
 static char said[1024];
 static unsigned lines;
@@ -73,7 +74,7 @@ static int open_without_kvm(const char *path, int flags, ...) {
 
 static int set_up(void **state) {
     (void)state;
-    ph__backend_plugin_path = getenv("PH_TEST_PLUGIN");
+    ph__plugin_path = getenv("PH_TEST_PLUGIN");
     return 0;
 }
 
@@ -144,7 +145,7 @@ static int child(char **words) {
     ph_sandbox *sandbox;
     ph_error error;
 
-    ph__backend_plugin_path = words[1];
+    ph__plugin_path = words[1];
     if (strcmp(words[2], "0") == 0)
         ph__system.open = open_without_kvm;
     ph_status status = make((ph_backend)strtol(words[3], NULL, 10), &sandbox, &error);
@@ -154,11 +155,44 @@ static int child(char **words) {
     return 1;
 }
 
-static void without_the_plugin_its_package_is_named(void **state) {
+static void without_the_plugin_what_builds_it_is_named(void **state) {
     (void)state;
-    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "install the package with pinhole-soft.so");
-    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "install the package with pinhole-soft.so");
+    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "for want of its plug-in /nonexistent.so");
+    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "the package libunicorn-dev");
+    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "for want of its plug-in");
     in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "cannot open /dev/kvm");
+}
+
+/* The plug-in, but that it wants a Unicorn that no machine has. */
+static void write_plugin_without_unicorn(const char *path) {
+    static const char wanted[] = "libunicorn.so.";
+    FILE *from = fopen(getenv("PH_TEST_PLUGIN"), "rb");
+    FILE *to = fopen(path, "wb");
+    char *bytes = malloc(16u << 20);
+
+    assert_true(from && to && bytes);
+    size_t size = fread(bytes, 1, 16u << 20, from);
+    char *name = memmem(bytes, size, wanted, sizeof wanted - 1);
+    assert_non_null(name);
+    name[sizeof wanted - 1] = 'x';
+    assert_int_equal(fwrite(bytes, 1, size, to), size);
+    free(bytes);
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+}
+
+static void without_unicorn_its_package_is_named(void **state) {
+    char path[] = "/tmp/pinhole-plugin-XXXXXX";
+    int file = mkstemp(path);
+
+    (void)state;
+    assert_true(file >= 0);
+    close(file);
+    in_a_child(path, true, PH_BACKEND_SOFT, "does not open");
+    write_plugin_without_unicorn(path);
+    in_a_child(path, true, PH_BACKEND_SOFT, "install the package libunicorn2 (libunicorn.so.x");
+    in_a_child(path, false, PH_BACKEND_AUTO, "install the package libunicorn2");
+    unlink(path);
 }
 
 static void a_plugin_of_another_version_is_refused(void **state) {
@@ -273,7 +307,8 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(auto_without_kvm_is_soft_and_says_so_in_one_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_default_never_falls_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_number_that_is_none_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_the_plugin_its_package_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_the_plugin_what_builds_it_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_unicorn_its_package_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plugin_of_another_version_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_of_kvm_needs_more_than_soft_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_of_soft_goes_on_on_kvm, set_up, tear_down),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * What libpinhole.so and libpinhole-export.so ask of a program and show to it: their sonames, libc alone, for
- * the second one the first, libcurl and zlib too, and no name but the public ones.
+ * the second one the first, libcurl and zlib too, and no name but the public ones. libpinhole.a asks for no
+ * dynamic linker.
  */
 #include "support/support.h"
 
@@ -92,6 +93,20 @@ static void plugin_brings_unicorn_and_shows_few_names(void **state) {
                      PLUGIN_NAMES);
 }
 
+static void check_no_dynamic_linker(const char *line) {
+    const char *name = strrchr(line, ' ');
+
+    /* The names of its objects are lines too. */
+    if (name && strncmp(name + 1, "dl", 2) == 0)
+        fail_msg("the static library asks for the dynamic linker: %s", line);
+}
+
+static void static_library_does_without_the_dynamic_linker(void **state) {
+    (void)state;
+    assert_true(for_each_line("PH_TEST_STATIC_LIBRARY", "nm --undefined-only", check_no_dynamic_linker) >
+                200);
+}
+
 static void export_library_needs_the_library_curl_and_zlib(void **state) {
     (void)state;
     needed = 0;
@@ -119,6 +134,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(library_needs_libc_alone),
         cmocka_unit_test(plugin_brings_unicorn_and_shows_few_names),
+        cmocka_unit_test(static_library_does_without_the_dynamic_linker),
         cmocka_unit_test(export_library_needs_the_library_curl_and_zlib),
         cmocka_unit_test(libraries_show_public_names_alone),
     };

@@ -82,6 +82,7 @@ static const char *const harmless[] = {
     "vsnprintf",
     /* Arithmetic on 128 bits, from the compiler's own library. */
     "divti3",
+    "popcountdi2",
     "udivti3",
 };
 
@@ -113,6 +114,13 @@ static bool is_harmless(const char *symbol) {
     return false;
 }
 
+/* What opens the plug-in is in the one file that the installed static library does not have. */
+static bool is_plugin_opener(const char *line) {
+    const char *symbol = strrchr(line, ' ');
+
+    return strstr(line, "vm_plugin.c.o:") && symbol && strncmp(symbol + 1, "dl", 2) == 0;
+}
+
 static void every_system_call_goes_through_the_table(void **state) {
     char command[4096], line[4096];
     unsigned in_table = 0, elsewhere = 0;
@@ -127,7 +135,7 @@ static void every_system_call_goes_through_the_table(void **state) {
         line[strcspn(line, "\n")] = 0;
         const char *symbol = strrchr(line, ' ');
         assert_non_null(symbol);
-        if (strstr(line, "base_system.c.o:"))
+        if (strstr(line, "base_system.c.o:") || is_plugin_opener(line))
             in_table++;
         else if (is_harmless(symbol + 1))
             elsewhere++;
