@@ -39,10 +39,10 @@ PH_API ph_status ph_snapshot_take(ph_sandbox *sandbox, ph_snapshot **snapshot);
  *
  * Returns PH_E_SNAPSHOT when (snapshot) is of another image, another layout of memory (the config's memory,
  * stack, max_message and trace_ring, and whether it is traced), other files (their paths, their order, or how
- * many whole 2 MiB each takes) or other processor features, which the error names, PH_E_BROKEN, PH_E_BUSY or
- * PH_E_FORKED: nothing has happened then. PH_E_SYSTEM and PH_E_MEMORY leave the sandbox broken. PH_E_FILE,
- * when (snapshot)'s file cannot be read or has lost pages, leaves it poisoned: it can be restored to another
- * snapshot.
+ * many whole 2 MiB each takes), or needs features that the processor here does not have, which the error
+ * names, PH_E_BROKEN, PH_E_BUSY or PH_E_FORKED: nothing has happened then. PH_E_SYSTEM and PH_E_MEMORY leave
+ * the sandbox broken. PH_E_FILE, when (snapshot)'s file cannot be read or has lost pages, leaves it poisoned:
+ * it can be restored to another snapshot.
  */
 PH_API ph_status ph_sandbox_restore(ph_sandbox *sandbox, ph_snapshot *snapshot);
 
@@ -83,8 +83,8 @@ PH_API ph_status ph_snapshot_save(ph_snapshot *snapshot, const char *path, ph_er
  * alone. (*snapshot) is the caller's, to be closed with ph_snapshot_close.
  *
  * Returns PH_E_FILE (cannot be opened or read), PH_E_SNAPSHOT (no snapshot, damaged, of another version, of
- * another image, page size, ABI or processor: the error names which), PH_E_ARGUMENT, PH_E_MEMORY,
- * PH_E_SYSTEM, or PH_E_BACKEND where this machine's processor cannot be asked.
+ * another image, page size or ABI: the error names which), PH_E_ARGUMENT, PH_E_MEMORY or PH_E_SYSTEM. Whether
+ * a sandbox's processor has what the snapshot needs shows when there is one.
  */
 PH_API ph_status ph_snapshot_load(ph_image *image, const char *path, ph_snapshot_mode mode,
                                   ph_snapshot **snapshot, ph_error *error);
@@ -108,8 +108,10 @@ typedef struct ph_snapshot_info {
     uint8_t image_id[64];
     /** What the image was called. */
     char image_name[256];
-    /** A number for what the processor can do. */
-    uint64_t features;
+    /** What the guest has seen its processor have, as names of the Intel SDM with spaces between them. */
+    char features[1024];
+    /** What it has seen as XCR0; 0 without XSAVE. */
+    uint64_t xcr0;
     /** Bytes: the config's memory, stack, max_message and trace_ring (0: not traced), of the file window, of
        the file itself. */
     uint64_t memory, stack, max_message, trace_ring, files, file_size;
@@ -120,7 +122,7 @@ typedef struct ph_snapshot_info {
 } ph_snapshot_info;
 
 #define PH_SNAPSHOT_INFO_INIT                                                                                \
-    { sizeof(ph_snapshot_info), 0, 0, false, 0, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(ph_snapshot_info), 0, 0, false, 0, {0}, {0}, {0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /**
  * Reads and checks header and tables of the file (path) into (info), and with (verify) the content of all

@@ -34,7 +34,8 @@ static const char info_help[] =
     "\n"
     "  --json  print one JSON object: \"format\", \"abi\", \"image\", \"build_id\" or \"sha256\", "
     "\"saved_ns\" since 1970,\n"
-    "          \"features\", and in bytes \"memory\", \"stack\", \"max_message\", \"trace_ring\", \"files\", "
+    "          \"features\" (names of what its processor had), \"xcr0\", and in bytes \"memory\", \"stack\", "
+    "\"max_message\", \"trace_ring\", \"files\", "
     "\"pages\" (a\n"
     "          count) of \"page_size\", and \"file_size\"\n"
     "  --help  print this\n"
@@ -71,6 +72,27 @@ static void print_time(uint64_t ns) {
         printf("%-13s%s\n", "saved", text);
 }
 
+/* Where the next name is, or the end. */
+static const char *behind_name(const char *name) {
+    name += strcspn(name, " ");
+    return name + (*name == ' ');
+}
+
+/* Names with spaces between them, in lines that fit a page. */
+static void print_features(const char *names) {
+    int column = printf("%-13s", "features");
+
+    for (const char *name = names; *name; name = behind_name(name)) {
+        const int length = (int)strcspn(name, " ");
+        if (column + length >= 100)
+            column = printf("\n%-13s", "") - 1;
+        else if (name != names)
+            column += printf(" ");
+        column += printf("%.*s", length, name);
+    }
+    putchar('\n');
+}
+
 static void print_text(const ph_snapshot_info *info) {
     char id[2 * sizeof info->image_id + 1];
     char name[sizeof info->image_name];
@@ -82,7 +104,8 @@ static void print_text(const ph_snapshot_info *info) {
     printf("%-13s%s\n", "image", name);
     printf("%-13s%s\n", ID_KIND(info), id);
     print_time(info->saved_ns);
-    printf("%-13s%016" PRIx64 "\n", "features", info->features);
+    print_features(info->features);
+    printf("%-13s0x%" PRIx64 "\n", "xcr0", info->xcr0);
     print_size("memory", info->memory);
     print_size("stack", info->stack);
     print_size("max-message", info->max_message);
@@ -95,15 +118,30 @@ static void print_text(const ph_snapshot_info *info) {
     printf("%-13s%" PRIu64 " bytes\n", "file", info->file_size);
 }
 
+/* The same as an array. None of the names has to be escaped. */
+static void print_list(const char *names) {
+    putchar('[');
+    for (const char *name = names; *name; name = behind_name(name))
+        printf("%s\"%.*s\"", name == names ? "" : ", ", (int)strcspn(name, " "), name);
+    putchar(']');
+}
+
 /* By hand: JSON libraries have no room for all of 64 bits. */
 static void print_json(const ph_snapshot_info *info) {
     const struct {
         const char *name;
         uint64_t number;
     } numbers[] = {
-        {"memory", info->memory},         {"stack", info->stack},         {"max_message", info->max_message},
-        {"trace_ring", info->trace_ring}, {"files", info->files},         {"pages", info->pages},
-        {"page_size", info->page_size},   {"file_size", info->file_size}, {"saved_ns", info->saved_ns},
+        {"memory", info->memory},
+        {"stack", info->stack},
+        {"max_message", info->max_message},
+        {"trace_ring", info->trace_ring},
+        {"files", info->files},
+        {"pages", info->pages},
+        {"page_size", info->page_size},
+        {"file_size", info->file_size},
+        {"saved_ns", info->saved_ns},
+        {"xcr0", info->xcr0},
     };
     char id[2 * sizeof info->image_id + 1];
     char name[sizeof info->image_name + 1] = {0};
@@ -113,8 +151,8 @@ static void print_json(const ph_snapshot_info *info) {
     memcpy(name, info->image_name, sizeof info->image_name);
     printf("{\"format\": %" PRIu32 ", \"abi\": %" PRIu32 ", \"image\": ", info->format, info->abi);
     ph__value_print(stdout, &image);
-    printf(", \"%s\": \"%s\", \"features\": \"%016" PRIx64 "\"",
-           info->image_id_is_build_id ? "build_id" : "sha256", id, info->features);
+    printf(", \"%s\": \"%s\", \"features\": ", info->image_id_is_build_id ? "build_id" : "sha256", id);
+    print_list(info->features);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         printf(", \"%s\": %" PRIu64, numbers[i].name, numbers[i].number);
     puts("}");

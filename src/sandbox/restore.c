@@ -40,9 +40,11 @@ static const char *layout_difference(const struct ph__layout *one, const struct 
     return "the image's place";
 }
 
-/* Whether a guest that has seen a processor with (features) can go on on (vcpu). */
-static bool has_features(const struct ph__vcpu *vcpu, uint64_t features) {
-    return vcpu->features == features || (features == PH__FEATURES_SOFT && vcpu->has_soft_features);
+/* Whether (snapshot)'s guest can go on on (vcpu). Its processor may come from a file. */
+static ph_status processor_check(const struct ph__vcpu *vcpu, const ph_snapshot *snapshot, ph_error *error) {
+    ph_status status = ph__features_check(&snapshot->features, vcpu->features, vcpu->backend->name, error);
+
+    return status == PH_OK ? ph__processor_check(&snapshot->processor, vcpu->xcr0, error) : status;
 }
 
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,
@@ -64,10 +66,7 @@ ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout 
     if (memcmp(layout, &snapshot->layout, sizeof *layout) != 0)
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another layout: %s must be the same",
                              layout_difference(layout, &snapshot->layout));
-    if (sandbox->vcpu && !has_features(sandbox->vcpu, snapshot->features))
-        return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of other processor features%s",
-                             snapshot->features == PH__FEATURES_SOFT ? ": those of the soft backend" : "");
-    return PH_OK;
+    return sandbox->vcpu ? processor_check(sandbox->vcpu, snapshot, error) : PH_OK;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */

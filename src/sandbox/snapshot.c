@@ -316,7 +316,7 @@ ph_snapshot *ph__snapshot_new(const ph_sandbox *sandbox) {
     snapshot->stack = sandbox->config.stack;
     snapshot->max_message = sandbox->config.max_message;
     snapshot->files = sandbox->files.number;
-    snapshot->features = sandbox->vcpu->features;
+    snapshot->features = *sandbox->vcpu->features;
     snapshot->seed_generation = sandbox->seed_generation;
     snapshot->trace_position = ph__stream_position(sandbox->stream);
     snapshot->input_taken = sandbox->input_taken;

@@ -35,7 +35,7 @@ struct ph_snapshot {
     uint64_t memory, stack, max_message; /* of the config that led to (layout) */
     uint64_t files; /* struct ph__files's number: open descriptors and mappings are by place */
 
-    uint64_t features; /* struct ph__vcpu's */
+    struct ph__features features; /* that its guest has seen */
     struct ph__processor processor;
     struct ph__protections protections;
 

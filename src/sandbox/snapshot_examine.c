@@ -23,7 +23,7 @@ static ph_snapshot_info info_of(const struct ph__snapshot_head *untrusted_head, 
         .abi = head->abi,
         .image_id_is_build_id = head->image.is_build_id,
         .image_id_size = head->image.size < PH__BUILD_ID_MAX ? head->image.size : PH__BUILD_ID_MAX,
-        .features = head->features,
+        .xcr0 = head->features.xcr0,
         .memory = head->request.memory,
         .stack = head->request.stack,
         .max_message = head->request.max_message,
@@ -35,6 +35,7 @@ static ph_snapshot_info info_of(const struct ph__snapshot_head *untrusted_head, 
         .saved_ns = head->saved_ns,
     };
 
+    ph__features_name(&head->features, info.features, sizeof info.features);
     memcpy(info.image_id, head->image.bytes, sizeof info.image_id);
     ph__text_copy_printable(info.image_name, sizeof info.image_name, head->image_name,
                             strnlen(head->image_name, sizeof head->image_name));

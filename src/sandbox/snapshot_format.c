@@ -74,6 +74,14 @@ static void processor_pass(struct cursor *cursor, struct ph__processor *processo
     NUMBER(processor->reserved);
 }
 
+/* All but XCR0. */
+static void features_pass(struct cursor *cursor, struct ph__features *features) {
+    for (size_t i = 0; i < PH__FEATURE_WORDS; i++)
+        NUMBER(features->words[i]);
+    for (size_t i = 0; i < PH__FEATURE_COMPONENTS; i++)
+        NUMBER(features->components[i]);
+}
+
 static void request_pass(struct cursor *cursor, struct ph__layout_request *request) {
     NUMBER(request->memory);
     NUMBER(request->stack);
@@ -104,7 +112,7 @@ static void head_pass(struct cursor *cursor, struct ph__snapshot_head *head) {
     NUMBER(head->file_size);
     NUMBER(head->page_count);
     NUMBER(head->protection_count);
-    NUMBER(head->features);
+    NUMBER(head->features.xcr0);
     NUMBER(head->saved_ns);
     NUMBER(head->seed_generation);
     NUMBER(head->trace_position);
@@ -115,6 +123,7 @@ static void head_pass(struct cursor *cursor, struct ph__snapshot_head *head) {
     BYTES(head->image_name);
     processor_pass(cursor, &head->processor);
     NUMBER(head->files);
+    features_pass(cursor, &head->features);
     cursor->position = XSAVE_OFFSET;
     BYTES(head->processor.xsave);
 }
@@ -359,16 +368,6 @@ static ph_status fit_check(const struct ph__snapshot_head *head, const struct ph
     if (wanted->identity && !is_same_image(wanted->identity, &head->image))
         return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot is of another image (%s)", head->image_name);
     return PH_OK;
-}
-
-ph_status ph__snapshot_features_check(const struct ph__snapshot_head *head, uint64_t features,
-                                      ph_error *error) {
-    if (head->features == features)
-        return PH_OK;
-    return ph__error_set(
-        error, PH_E_SNAPSHOT,
-        "the snapshot is of other processor features (%016llx) than there are here (%016llx)",
-        (unsigned long long)head->features, (unsigned long long)features);
 }
 
 /* Whether head and tables are as they were written, by a library with the same idea of their parts. */

@@ -15,7 +15,7 @@
 #include "vm/paging_snapshot.h"
 #include "vm/vcpu.h"
 
-#define PH__SNAPSHOT_FORMAT 1u
+#define PH__SNAPSHOT_FORMAT 2u
 #define PH__SNAPSHOT_HEAD_SIZE 8192u
 #define PH__SNAPSHOT_NAME_SIZE 256u
 
@@ -29,9 +29,9 @@ struct ph__snapshot_head {
     uint64_t page_size;
     uint64_t file_size;
     uint64_t page_count;
-    uint64_t protection_count; /* entries of struct ph__protections */
-    uint64_t features;         /* struct ph__vcpu's */
-    uint64_t files;            /* struct ph__files's number */
+    uint64_t protection_count;    /* entries of struct ph__protections */
+    struct ph__features features; /* that the guest has seen */
+    uint64_t files;               /* struct ph__files's number */
     struct ph__image_identity image;
     char image_name[PH__SNAPSHOT_NAME_SIZE];
     struct ph__layout_request request; /* with the sizes that were used, not 0 for a default */
@@ -91,10 +91,6 @@ struct ph__snapshot_wanted {
     const ph_image *image;
     const struct ph__image_identity *identity; /* of (image) */
 };
-
-/* Whether a processor with (features) can run it: PH_OK or PH_E_SNAPSHOT. */
-ph_status ph__snapshot_features_check(const struct ph__snapshot_head *head, uint64_t features,
-                                      ph_error *error);
 
 /* Checks all of the head at (untrusted_bytes), which was decoded to (untrusted_head), with the tables behind
  * it at (untrusted_tables), and fills (layout) and (words): first the numbers of the pages, then the

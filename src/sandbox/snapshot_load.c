@@ -14,7 +14,6 @@
 #include "base/system.h"
 #include "sandbox/snapshot.h"
 #include "sandbox/snapshot_file.h"
-#include "vm/backend.h"
 #include "vm/boot.h"
 
 /* The stores of a snapshot that was loaded. */
@@ -185,24 +184,6 @@ static ph_snapshot *snapshot_new(ph_image *image, const struct ph__snapshot_file
     return snapshot;
 }
 
-/* Whether vCPUs here can have the file's processor. One of the soft backend is known by its features; whether
- * a sandbox can have that too is asked when there is one (ph__snapshot_check). */
-static ph_status processor_check(struct loading *loading) {
-    const struct ph__snapshot_head *head = &loading->opened->head;
-    const struct ph__backend *backend;
-    uint64_t features, xcr0 = PH__XCR0_SOFT;
-    ph_status status = PH_OK;
-
-    if (head->features != PH__FEATURES_SOFT) {
-        status = ph__backend_find(PH_BACKEND_KVM, NULL, NULL, &backend, loading->error);
-        if (status == PH_OK)
-            status = backend->features(&features, &xcr0, loading->error);
-        if (status == PH_OK)
-            status = ph__snapshot_features_check(head, features, loading->error);
-    }
-    return status == PH_OK ? ph__processor_check(&head->processor, xcr0, loading->error) : status;
-}
-
 static ph_status load(struct loading *loading, ph_image *image, const char *path) {
     uint8_t monitor[PH__SHA256_SIZE];
     struct ph__image_identity identity;
@@ -213,8 +194,6 @@ static ph_status load(struct loading *loading, ph_image *image, const char *path
     if (status != PH_OK)
         return status;
     status = ph__snapshot_file_open(loading->opened, path, &wanted, loading->error);
-    if (status == PH_OK)
-        status = processor_check(loading);
     if (status == PH_OK) {
         loading->snapshot = snapshot_new(image, loading->opened);
         status = loading->snapshot ? fill(loading) : no_memory(loading->error);

@@ -3,7 +3,6 @@
  * Starting a guest: the control page, the initial stack as the System V x86-64 ABI (section 3.4.1) wants it,
  * and the first entry, up to where the guest waits for calls or, for a whole program, to its exit.
  */
-#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -87,24 +86,14 @@ static void measure(const char *const *strings, size_t *count, size_t *bytes) {
     }
 }
 
-/* Remembered: CPUID leaves the virtual machine that the host itself may run in, which takes microseconds. */
-static uint32_t hardware_capabilities(void) {
-    static _Atomic uint32_t known;
-    uint32_t eax, ebx, ecx, edx = atomic_load_explicit(&known, memory_order_relaxed);
-
-    if (edx == 0) {
-        __cpuid(1, eax, ebx, ecx, edx);
-        atomic_store_explicit(&known, edx, memory_order_relaxed);
-    }
-    return edx; /* what AT_HWCAP is on x86 (Linux, arch/x86/include/asm/elf.h) */
-}
-
 #define RANDOM_SIZE 16u
 #define AUXILIARY_MAX 24u
 #define HWCAP2_FSGSBASE 2u     /* Linux, arch/x86/include/uapi/asm/hwcap2.h */
 #define SIGNAL_STACK_MIN 4096u /* our signal frame with AVX-512 state stays below */
 
-static void put_auxiliary(struct initial_stack *stack, const ph_image *image, const uint8_t *random) {
+static void put_auxiliary(struct initial_stack *stack, const ph_sandbox *sandbox, const uint8_t *random) {
+    const ph_image *image = sandbox->image;
+    const struct ph__features *features = sandbox->vcpu->features;
     static const char platform[] = "x86_64";
     const uint64_t random_gva = put_bytes(stack, random, RANDOM_SIZE);
     const uint64_t platform_gva = put_bytes(stack, platform, sizeof platform);
@@ -123,7 +112,7 @@ static void put_auxiliary(struct initial_stack *stack, const ph_image *image, co
         {AT_EGID, PH__USER_ID},
         {AT_SECURE, 0},
         {AT_CLKTCK, 100},
-        {AT_HWCAP, hardware_capabilities()},
+        {AT_HWCAP, features->words[PH__FEATURES_1_EDX]}, /* Linux, arch/x86/include/asm/elf.h */
         {AT_HWCAP2, HWCAP2_FSGSBASE},
         {AT_PLATFORM, platform_gva},
         {AT_RANDOM, random_gva},
@@ -168,7 +157,7 @@ static ph_status write_stack(ph_sandbox *sandbox, uint64_t *pointer, ph_error *e
     put_string(&stack, image->name);
     put_strings(&stack, sandbox->config.argv);
     put_strings(&stack, sandbox->config.envp);
-    put_auxiliary(&stack, image, random);
+    put_auxiliary(&stack, sandbox, random);
     return PH_OK;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "vm/kvm_probe.h"
 #include "vm/plugin.h"
 
 const struct ph__backend *ph__backend_instead;
@@ -16,21 +15,13 @@ static const struct ph__backend *kvm(void) {
     return ph__backend_instead ? ph__backend_instead : &ph__backend_kvm;
 }
 
-/* Whether KVM works here. What an error says of it is kept to be told. */
-static ph_status try_kvm(ph_error *error) {
-    uint64_t features, xcr0;
-    ph_status status = kvm()->features(&features, &xcr0, error);
-
-    return status == PH_OK && kvm() == &ph__backend_kvm ? ph__kvm_probe(error) : status;
-}
-
 static ph_status find_best(ph_diagnostics_fn diagnostics, void *context, const struct ph__backend **backend,
                            ph_error *error) {
     char line[2 * PH_ERROR_MESSAGE_MAX];
     ph_error why, ignored;
 
     *backend = kvm();
-    if (try_kvm(&why) == PH_OK)
+    if (kvm()->probe(&why) == PH_OK)
         return PH_OK;
     if (ph__plugin_find(backend, &ignored) != PH_OK)
         return ph__error_set(error, PH_E_BACKEND, "%s; and %s", why.message, ignored.message);

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "vm/boot.h"
+#include "vm/kvm_probe.h"
 #include "vm/kvm_state.h"
 #include "vm/kvm_system.h"
 #include "vm/paging.h"
@@ -192,8 +193,7 @@ static ph_status make_vm(struct kvm_vcpu *vcpu, int kvm, const struct ph__vcpu_o
         return failed(error, "KVM_SET_CPUID2");
     synchronise_tsc(vcpu);
     vcpu->vcpu.shadow_paging = vcpu->system->shadow_paging;
-    vcpu->vcpu.features = vcpu->system->features;
-    vcpu->vcpu.has_soft_features = vcpu->system->soft_features;
+    vcpu->vcpu.features = &vcpu->system->features;
     vcpu->vcpu.xcr0 = vcpu->system->xcr0;
     vcpu->run->kvm_valid_regs = KVM_SYNC_X86_REGS;
     vcpu->vcpu.regs = shared_regs(vcpu);
@@ -227,7 +227,7 @@ close_kvm:
     return status;
 }
 
-static ph_status kvm_features(uint64_t *features, uint64_t *xcr0, ph_error *error) {
+static ph_status kvm_probe(ph_error *error) {
     const struct ph__kvm_system *system;
     int kvm;
     ph_status status = ph__kvm_open(&kvm, error);
@@ -236,11 +236,7 @@ static ph_status kvm_features(uint64_t *features, uint64_t *xcr0, ph_error *erro
         return status;
     status = ph__kvm_system(kvm, &system, error);
     ph__system.close(kvm);
-    if (status == PH_OK) {
-        *features = system->features;
-        *xcr0 = system->xcr0;
-    }
-    return status;
+    return status == PH_OK ? ph__kvm_probe(error) : status;
 }
 
 /* ---- processor state ----------------------------------------------------------------------------------- */
@@ -602,7 +598,7 @@ static ph_status kvm_load(struct ph__vcpu *base, const struct ph__processor *pro
 const struct ph__backend ph__backend_kvm = {
     .version = PH__BACKEND_VERSION,
     .name = "kvm",
-    .features = kvm_features,
+    .probe = kvm_probe,
     .create = kvm_create,
     .destroy = kvm_destroy,
     .start = kvm_start,

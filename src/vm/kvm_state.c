@@ -7,6 +7,7 @@
 #include "vm/kvm_state.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -193,37 +194,62 @@ static ph_status reset_events(const struct ph__kvm_target *target, ph_error *err
 
 /* ---- vectors ------------------------------------------------------------------------------------------- */
 
+/* KVM here has been seen to refuse PKRU. */
+static atomic_bool no_pkru;
+
+static bool knows_no_pkru(void) {
+    return atomic_load_explicit(&no_pkru, memory_order_relaxed);
+}
+
 /* A component whose bit is clear in the image gets its initial value, with two exceptions: MXCSR belongs to
  * no bit of its own, and PKRU stays what it is. So these bits are always set. KVM fills in what the bits that
  * it leaves clear stand for. Whether there is a PKRU is found out by writing: what was read can be written.
  */
+static ph_status put_xsave(const struct ph__kvm_target *target, struct kvm_xsave *xsave, ph_error *error) {
+    uint32_t *bits = &xsave->region[XSTATE_BV_WORD];
+    const uint32_t without = (*bits | XSTATE_X87_SSE) & ~XSTATE_PKRU;
+
+    if (!knows_no_pkru()) {
+        *bits = without | XSTATE_PKRU;
+        if (ph__system.ioctl(target->file, KVM_SET_XSAVE, xsave) == 0)
+            return PH_OK;
+        if (errno != EINVAL)
+            return failed(error, "KVM_SET_XSAVE");
+    }
+    *bits = without; /* a processor without protection keys */
+    if (ph__system.ioctl(target->file, KVM_SET_XSAVE, xsave) < 0)
+        return failed(error, "KVM_SET_XSAVE");
+    atomic_store_explicit(&no_pkru, true, memory_order_relaxed);
+    return PH_OK;
+}
+
 static ph_status get_xsave(const struct ph__kvm_target *target, struct ph__processor *processor,
                            ph_error *error) {
     struct kvm_xsave xsave;
-    uint32_t *bits = &xsave.region[XSTATE_BV_WORD];
 
     if (ph__system.ioctl(target->file, KVM_GET_XSAVE, &xsave) < 0)
         return failed(error, "KVM_GET_XSAVE");
-    uint32_t without = *bits | XSTATE_X87_SSE;
-    *bits = without | XSTATE_PKRU;
-    if (ph__system.ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0) {
-        if (errno != EINVAL)
-            return failed(error, "KVM_SET_XSAVE");
-        *bits = without; /* a processor without protection keys */
-        if (ph__system.ioctl(target->file, KVM_SET_XSAVE, &xsave) < 0)
-            return failed(error, "KVM_SET_XSAVE");
-    }
+    ph_status status = put_xsave(target, &xsave, error);
     memcpy(processor->xsave, &xsave, sizeof xsave);
     processor->xsave_size = sizeof xsave;
-    return PH_OK;
+    return status;
 }
 
 static ph_status set_xsave(const struct ph__kvm_target *target, const struct ph__processor *processor,
                            ph_error *error) {
+    const bool has_pkru = processor->xsave[4 * XSTATE_BV_WORD + 1] & XSTATE_PKRU >> 8;
+    struct kvm_xsave xsave;
+
     /* KVM reads it; the ioctl's argument has no const. */
-    return ph__system.ioctl(target->file, KVM_SET_XSAVE, processor->xsave) < 0
-               ? failed(error, "KVM_SET_XSAVE")
-               : PH_OK;
+    if (has_pkru != knows_no_pkru()) {
+        if (ph__system.ioctl(target->file, KVM_SET_XSAVE, processor->xsave) == 0)
+            return PH_OK;
+        if (errno != EINVAL)
+            return failed(error, "KVM_SET_XSAVE");
+    }
+    /* From a processor that has PKRU where this one has none, or the other way, and then it is 0. */
+    memcpy(&xsave, processor->xsave, sizeof xsave);
+    return put_xsave(target, &xsave, error);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */

@@ -22,6 +22,8 @@
 #define XCR0_AVX 0x4ull
 #define XCR0_AVX512 0xe0ull
 
+#define CPUID_1_ECX_SSE3 1u
+
 ph_status ph__kvm_open(int *file, ph_error *error) {
     *file = ph__system.open("/dev/kvm", O_RDWR | O_CLOEXEC);
     if (*file >= 0)
@@ -140,11 +142,14 @@ static char first_byte(const char *path) {
     return byte;
 }
 
+static bool is_pvm(void) {
+    return ph__system.access("/sys/module/kvm_pvm", F_OK) == 0;
+}
+
 /* Whether KVM does without the processor's second level of page tables. No ioctl says so. Where these files
  * cannot be read the answer is no: it only decides about speed. */
 static bool shadows_page_tables(void) {
-    return ph__system.access("/sys/module/kvm_pvm", F_OK) == 0 ||
-           first_byte("/sys/module/kvm_intel/parameters/ept") == 'N' ||
+    return is_pvm() || first_byte("/sys/module/kvm_intel/parameters/ept") == 'N' ||
            first_byte("/sys/module/kvm_amd/parameters/npt") == 'N';
 }
 
@@ -166,41 +171,60 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
     return PH_OK;
 }
 
-/* SSE3 PCLMULQDQ SSSE3 CMPXCHG16B SSE4.1 SSE4.2 AES: what CPUID shows on the soft backend (soft_cpuid.c) and
- * not every processor has. FSGSBASE every vCPU needs anyway. */
-#define SOFT_FEATURES (1u << 0 | 1u << 1 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 25)
+/* ---- what guests see ----------------------------------------------------------------------------------- */
 
-/* Asked of the processor, since guests run on it: KVM on PVM hides all of these, and has them. */
-static bool has_soft_features(void) {
-    uint32_t eax, ebx, ecx, edx;
-
-    __cpuid(1, eax, ebx, ecx, edx);
-    return (ecx & SOFT_FEATURES) == SOFT_FEATURES;
+/* The processor itself: ph__cpuid_fn. */
+static void ask_processor(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
+    (void)context;
+    __cpuid_count(leaf, index, words[0], words[1], words[2], words[3]);
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash(uint64_t state, const void *bytes, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        state = (state ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ull;
-    return state;
-}
+/* What the table in (context) says. Where a component of XSAVE's area lies is always the processor's own
+ * business, also of PKRU, which images have and guests do not see. */
+static void ask_table(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
+    const struct ph__kvm_system *system = context;
 
-/* Two machines with the same fingerprint can run each other's snapshots. Which processor of the machine was
- * asked does not count: its APIC id is in these leaves. */
-static uint64_t fingerprint(const struct ph__kvm_system *system) {
-    uint64_t state = hash(0xcbf29ce484222325ull, &system->xcr0, sizeof system->xcr0);
-
+    words[0] = words[1] = words[2] = words[3] = 0;
     for (uint32_t i = 0; i < system->cpuid.head.nent; i++) {
-        struct kvm_cpuid_entry2 entry = system->cpuid.entries[i];
-        if (entry.function == 0xb || entry.function == 0x1f)
-            continue;
-        if (entry.function == 1)
-            entry.ebx &= 0x00ffffff;
-        const uint32_t words[] = {entry.function, entry.index, entry.eax, entry.ebx, entry.ecx, entry.edx};
-        state = hash(state, words, sizeof words);
+        const struct kvm_cpuid_entry2 *entry = &system->cpuid.entries[i];
+        if (is_leaf(entry, leaf, index)) {
+            words[0] = entry->eax;
+            words[1] = entry->ebx;
+            words[2] = entry->ecx;
+            words[3] = entry->edx;
+        }
     }
-    return state;
+    if (leaf == 0xd && index > 1)
+        ask_processor(NULL, leaf, index, words);
 }
+
+/* KVM on PVM runs ring 3 right on the processor, where CPUID and XGETBV answer as they do for the host,
+ * whatever the guest was given. Its table is known by what it leaves out: any other KVM offers SSE3 wherever
+ * there is some. */
+static bool shows_processor(const struct ph__kvm_system *system) {
+    uint32_t table[4], processor[4];
+
+    ask_table(system, 1, 0, table);
+    ask_processor(NULL, 1, 0, processor);
+    return is_pvm() || (processor[2] & ~table[2] & CPUID_1_ECX_SSE3);
+}
+
+/* There is one where there is KVM_CAP_XCRS. */
+static uint64_t read_xcr0(void) {
+    uint32_t low, high;
+
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static void read_features(struct ph__kvm_system *system) {
+    if (shows_processor(system))
+        ph__features_read(ask_processor, NULL, read_xcr0(), &system->features);
+    else
+        ph__features_read(ask_table, system, system->xcr0, &system->features);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------------------- */
 
 ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_error *error) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -217,8 +241,7 @@ ph_status ph__kvm_system(int file, const struct ph__kvm_system **system, ph_erro
             facts.vcpu_mapping_size = ph__system.ioctl(file, KVM_GET_VCPU_MMAP_SIZE, 0);
             if (facts.vcpu_mapping_size < (int)sizeof(struct kvm_run))
                 status = ph__error_set_system(error, PH_E_SYSTEM, errno, "KVM_GET_VCPU_MMAP_SIZE failed");
-            facts.features = fingerprint(&facts);
-            facts.soft_features = has_soft_features();
+            read_features(&facts);
             facts.shadow_paging = shadows_page_tables();
             facts.tss_type_available = runs_in_qemu_emulation();
         }

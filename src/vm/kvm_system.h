@@ -10,15 +10,16 @@
 
 #include <pinhole/pinhole.h>
 
+#include "vm/features.h"
+
 #define PH__CPUID_MAX 256u
 
 struct ph__kvm_system {
-    int vcpu_mapping_size;   /* bytes of struct kvm_run's mapping */
-    uint64_t xcr0;           /* the state components that guests get */
-    uint64_t features;       /* a fingerprint of (cpuid) and (xcr0) */
-    bool soft_features;      /* all that a guest of the soft backend sees is here too */
-    bool shadow_paging;      /* KVM keeps page tables of its own beside the guest's */
-    bool tss_type_available; /* see kvm_system.c: QEMU's emulated SVM wants another TSS type */
+    int vcpu_mapping_size;        /* bytes of struct kvm_run's mapping */
+    uint64_t xcr0;                /* the state components that guests get */
+    struct ph__features features; /* what guests see, which on PVM is more than (cpuid) and (xcr0) */
+    bool shadow_paging;           /* KVM keeps page tables of its own beside the guest's */
+    bool tss_type_available;      /* see kvm_system.c: QEMU's emulated SVM wants another TSS type */
     struct {
         struct kvm_cpuid2 head;
         struct kvm_cpuid_entry2 entries[PH__CPUID_MAX];

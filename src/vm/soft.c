@@ -5,6 +5,7 @@
  * vcpu.h; parts: soft_parts.h. Built as a plug-in, pinhole-soft.so, since Unicorn is under the GPL; the
  * library finds it by the one symbol at the end (backend.c).
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "vm/soft_parts.h"
 
+#define XCR0_X87_SSE 0x3ull
 #define RFLAGS_TRAP 0x100ull
 #define RFLAGS_FIXED 0x2ull
 #define SFMASK_VALUE 0x47700ull /* what `syscall` clears, as in kvm_state.c */
@@ -78,10 +80,28 @@ static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     return status == PH_OK ? ph__soft_mirror(vcpu, error) : status;
 }
 
-static ph_status soft_features(uint64_t *features, uint64_t *xcr0, ph_error *error) {
+static void ask_cpuid(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
+    (void)context;
+    ph__soft_cpuid(leaf, index, words);
+}
+
+static struct ph__features shown;
+
+static void read_features(void) {
+    ph__features_read(ask_cpuid, NULL, 0, &shown);
+}
+
+/* What CPUID shows; there is no XGETBV, and no component that XSAVE would put anywhere. */
+static const struct ph__features *features(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_features);
+    return &shown;
+}
+
+/* Creating an engine finds out what there is to find out. */
+static ph_status soft_probe(ph_error *error) {
     (void)error;
-    *features = PH__FEATURES_SOFT;
-    *xcr0 = PH__XCR0_SOFT;
     return PH_OK;
 }
 
@@ -95,7 +115,8 @@ static ph_status soft_create(const struct ph__vcpu_options *options, struct ph__
     vcpu->vcpu.regs = &vcpu->regs;
     vcpu->memory = options->memory;
     vcpu->monitor = options->monitor;
-    soft_features(&vcpu->vcpu.features, &vcpu->vcpu.xcr0, error);
+    vcpu->vcpu.features = features();
+    vcpu->vcpu.xcr0 = XCR0_X87_SSE;
     ph_status status = make_pages(vcpu, error);
     if (status == PH_OK)
         status = open_engine(vcpu, error);
@@ -421,7 +442,7 @@ static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *pr
 const struct ph__backend ph__backend_plugin = {
     .version = PH__BACKEND_VERSION,
     .name = "soft",
-    .features = soft_features,
+    .probe = soft_probe,
     .create = soft_create,
     .destroy = soft_destroy,
     .start = soft_start,

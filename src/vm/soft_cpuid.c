@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * What CPUID shows of the emulated processor: exactly what Unicorn 2.0.1 runs, so that a C library takes the
- * variants of its functions that work (soft_parts.h). A change here changes PH__FEATURES_SOFT (vcpu.h).
- * Leaves are those of the Intel SDM, volume 2, CPUID. The name is that of a Nehalem without what Unicorn
- * lacks (POPCNT); no AVX, no XSAVE.
+ * variants of its functions that work (soft_parts.h). Leaves are those of the Intel SDM, volume 2, CPUID. The
+ * name is that of a Nehalem without what Unicorn lacks (POPCNT); no AVX, no XSAVE.
  */
 #include "vm/soft_parts.h"
 

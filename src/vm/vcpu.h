@@ -12,9 +12,10 @@
 #define PH_VM_VCPU_H
 
 #include "abi/monitor.h"
+#include "vm/features.h"
 #include "vm/memory.h"
 
-#define PH__BACKEND_VERSION 2u
+#define PH__BACKEND_VERSION 3u
 
 /* Why the vCPU came back. A backend need not have every kind: an emulator is never reset, and refuses a store
  * at once. */
@@ -71,9 +72,8 @@ struct ph__backend {
     uint32_t version;
     const char *name;
 
-    /* What vCPUs have here, as in struct ph__vcpu, without making one. PH_E_BACKEND when this machine cannot
-     * have any. */
-    ph_status (*features)(uint64_t *features, uint64_t *xcr0, ph_error *error);
+    /* Whether this machine can have vCPUs, and runs a guest rightly. PH_E_BACKEND says why not. */
+    ph_status (*probe)(ph_error *error);
 
     /* Makes a VM with one vCPU over (options)'s memory, whose page tables, tables and monitor are in place.
      * start must follow. PH_E_BACKEND when this machine cannot. */
@@ -97,9 +97,9 @@ struct ph__backend {
      * PH_E_SYSTEM. */
     ph_status (*save)(struct ph__vcpu *vcpu, struct ph__processor *processor, ph_error *error);
 
-    /* Gives the vCPU the state (processor), saved from one with the same (features). It may have come to any
-     * end, or be new, instead of start. (whole): write also what no ring-3 code can have changed, as for a
-     * new one; the backend does so anyway after exits that call for it. PH_E_SYSTEM. */
+    /* Gives the vCPU the state (processor), which ph__processor_check has found to be one for its (xcr0). It
+     * may have come to any end, or be new, instead of start. (whole): write also what no ring-3 code can have
+     * changed, as for a new one; the backend does so anyway after exits that call for it. PH_E_SYSTEM. */
     ph_status (*load)(struct ph__vcpu *vcpu, const struct ph__processor *processor, bool whole,
                       ph_error *error);
 
@@ -118,18 +118,12 @@ struct ph__vcpu {
     bool regs_changed;  /* the caller sets it when it has changed (regs); run clears it */
     uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
-    uint64_t features;  /* a fingerprint of what the guest's processor can do */
-    bool has_soft_features; /* all that PH__FEATURES_SOFT stands for, and perhaps more */
-    uint64_t xcr0;          /* the state components that guests have */
-    bool shadow_paging;     /* a page that the guest touches first costs a fault of the backend's own */
+    const struct ph__features *features; /* what the guest sees of the processor, constant */
+    uint64_t xcr0;                       /* the state components that struct ph__processor can have here */
+    bool shadow_paging; /* a page that the guest touches first costs a fault of the backend's own */
 };
 
 extern const struct ph__backend ph__backend_kvm;
-
-/* What (features) are on the soft backend: a constant, so that a snapshot from there is known as one without
- * it. It changes with what soft_cpuid.c shows. */
-#define PH__FEATURES_SOFT 0x736f667400000001ull
-#define PH__XCR0_SOFT 0x3ull /* x87 and SSE */
 
 /* What a plug-in with a backend exports, and all that it does. */
 extern const struct ph__backend ph__backend_plugin __attribute__((visibility("default")));

@@ -124,7 +124,11 @@ static inline void snapshot_bytes_init(struct snapshot_bytes *sample) {
     sample->head.page_count = SNAPSHOT_PAGES;
     sample->head.protection_count = sample->protections.count;
     sample->head.file_size = ph__snapshot_file_size(&sample->head);
-    sample->head.features = 0x123456789abcdef0;
+    sample->head.features.xcr0 = 0xe7;
+    for (uint32_t i = 0; i < PH__FEATURE_WORDS; i++)
+        sample->head.features.words[i] = 0x9abcdef0 + i;
+    for (uint32_t i = 0; i < PH__FEATURE_COMPONENTS; i++)
+        sample->head.features.components[i] = 576 + i;
     sample->head.image = (struct ph__image_identity){.is_build_id = true, .size = 20, .bytes = {1, 2, 3}};
     memcpy(sample->head.image_name, "guest", 5);
     sample->head.request = ph__snapshot_request(&sample->image, layout);

@@ -211,10 +211,13 @@ static void what_does_not_fit_is_refused_and_harms_nothing(void **state) {
     ph_snapshot_close(foreign);
     ph_sandbox_destroy(other);
     /* A processor that can do something else, as a snapshot of another machine would have it. */
-    sandbox->vcpu->features ^= 1;
+    const struct ph__features *had = sandbox->vcpu->features;
+    struct ph__features more = *had;
+    more.words[PH__FEATURES_80000001_ECX] |= 1u << 31;
+    sandbox->vcpu->features = &more;
     test_status(sandbox, ph_snapshot_take(sandbox, &foreign), PH_OK);
-    sandbox->vcpu->features ^= 1;
-    refused(sandbox, &own, foreign, "features");
+    sandbox->vcpu->features = had;
+    refused(sandbox, &own, foreign, "the snapshot needs CPUID.80000001.0:ECX[31]");
     ph_snapshot_close(foreign);
     ph_sandbox_destroy(sandbox);
     point_free(&own);

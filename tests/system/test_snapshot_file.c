@@ -330,9 +330,8 @@ static void what_does_not_fit_is_refused_by_name(void **state) {
         assert_load_refused(image, "patched", why);                                                          \
     } while (0)
     REFUSED(abi, PH__ABI_VERSION + 1, "of the interface between host and guest");
-    REFUSED(format, 2, "of version 2 of the format");
+    REFUSED(format, 1, "of version 1 of the format");
     REFUSED(page_size, 65536, "pages of 65536 bytes");
-    REFUSED(features, sound.features ^ 1, "of other processor features");
     REFUSED(monitor[0], (uint8_t)(sound.monitor[0] ^ 1), "another build of this library");
     REFUSED(image.bytes[0], (uint8_t)(sound.image.bytes[0] ^ 1), "of another image (snapshot-musl");
     REFUSED(request.image_gva, sound.request.image_gva + 0x200000, "another layout");
@@ -352,6 +351,66 @@ static void what_does_not_fit_is_refused_by_name(void **state) {
     ph_snapshot_close(snapshot);
     free(bytes);
     ph_image_close(other);
+    ph_image_close(image);
+}
+
+/* A file with the head (head), which anybody can write, is loaded, and then refused where a processor is
+ * there to be compared: a new sandbox's, and that of (sandbox), which stays as it is. */
+static void assert_processor_refused(ph_sandbox *sandbox, struct ph__snapshot_head head, uint8_t *bytes,
+                                     size_t size, const char *why) {
+    ph_sandbox *made = NULL;
+    ph_error error;
+
+    file_seal(bytes, &head);
+    file_put(in_folder("patched"), bytes, size);
+    ph_snapshot *snapshot = snapshot_load(sandbox->image, "patched", PH_SNAPSHOT_MAP);
+    assert_int_equal(ph_sandbox_create_from(snapshot, NULL, &made, &error), PH_E_SNAPSHOT);
+    assert_null(made);
+    assert_non_null(strstr(error.message, why));
+    test_status(sandbox, ph_sandbox_restore(sandbox, snapshot), PH_E_SNAPSHOT);
+    assert_non_null(strstr(ph_sandbox_error(sandbox)->message, why));
+    ph_snapshot_close(snapshot);
+}
+
+static void what_the_processor_lacks_is_refused_by_name(void **state) {
+    size_t size;
+
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("snapshot-musl");
+    snapshot_file_make(image, "file", 1);
+    ph_snapshot *snapshot = snapshot_load(image, "file", PH_SNAPSHOT_COPY);
+    ph_sandbox *sandbox = sandbox_from(snapshot, NULL);
+    uint8_t *bytes = file_take(in_folder("file"), &size);
+    const struct ph__snapshot_head sound = file_head(bytes);
+    struct ph__snapshot_head head = sound;
+
+    const struct ph__features *features = sandbox->vcpu->features;
+    assert_memory_equal(sound.features.words, features->words, sizeof features->words);
+    assert_int_equal(sound.features.xcr0, features->xcr0);
+    head.features.words[PH__FEATURES_7_1_EAX] |= 1u << 13;
+    assert_processor_refused(sandbox, head, bytes, size, "the snapshot needs CPUID.7.1:EAX[13], which the ");
+    head = sound;
+    head.features.xcr0 = 0x20003;
+    assert_processor_refused(sandbox, head, bytes, size, "vector state as XCR0 0x20003 has it");
+    /* It says that it needs nothing, and has vector state that no guest has. */
+    head = sound;
+    head.features = (struct ph__features){0};
+    head.processor.xsave[512] |= 4;
+    const uint64_t xcr0 = sandbox->vcpu->xcr0;
+    if (!(xcr0 & 4))
+        assert_processor_refused(sandbox, head, bytes, size, "vector state that guests do not have here");
+    /* Needing less is fine. */
+    head = sound;
+    head.features = (struct ph__features){0};
+    file_seal(bytes, &head);
+    file_put(in_folder("patched"), bytes, size);
+    ph_snapshot *less = snapshot_load(image, "patched", PH_SNAPSHOT_MAP);
+    test_status(sandbox, ph_sandbox_restore(sandbox, less), PH_OK);
+    ph_snapshot_close(less);
+    ph_sandbox_destroy(sandbox);
+    ph_snapshot_close(snapshot);
+    free(bytes);
     ph_image_close(image);
 }
 
@@ -437,7 +496,7 @@ static void a_file_tells_what_is_in_it(void **state) {
     snapshot_file_make(image, "file", 1);
     assert_int_equal(ph_snapshot_examine(in_folder("file"), true, &info, &error), PH_OK);
     assert_int_equal(info.size, sizeof info);
-    assert_int_equal(info.format, 1);
+    assert_int_equal(info.format, 2);
     assert_int_equal(info.abi, PH__ABI_VERSION);
     assert_true(strstr(info.image_name, "snapshot-musl") != NULL);
     assert_int_equal(info.memory, small_config.memory);
@@ -447,7 +506,9 @@ static void a_file_tells_what_is_in_it(void **state) {
     assert_int_equal(info.page_size, 4096);
     assert_true(info.pages > 10 && info.file_size > info.pages * 4096);
     assert_true(info.saved_ns > 1500000000000000000);
-    assert_true(info.image_id_size >= 8 && info.features != 0);
+    assert_true(info.image_id_size >= 8);
+    assert_non_null(strstr(info.features, "SSE3"));
+    assert_int_equal(info.xcr0 & ~0x2e7ull, 0);
     /* A smaller struct, of an older header, is filled as far as it goes. */
     ph_snapshot_info part;
     memset(&part, 0x55, sizeof part);
@@ -473,6 +534,7 @@ int main(void) {
         cmocka_unit_test(a_guest_with_files_gets_them_again_from_its_config),
         cmocka_unit_test(a_guest_with_other_files_in_their_place_is_refused),
         cmocka_unit_test(what_does_not_fit_is_refused_by_name),
+        cmocka_unit_test(what_the_processor_lacks_is_refused_by_name),
         cmocka_unit_test(what_is_no_file_of_a_snapshot_is_refused),
         cmocka_unit_test(a_file_is_replaced_as_a_whole_or_not_at_all),
         cmocka_unit_test(a_file_tells_what_is_in_it),
