@@ -27,7 +27,7 @@ static ph_status make(ph_backend backend, ph_sandbox **sandbox) {
     ph_image *image;
 
     config.backend = backend;
-    snprintf(path, sizeof path, "%s/loops", getenv("PH_TEST_OWN_GUESTS"));
+    snprintf(path, sizeof path, "%s/snapshot", getenv("PH_TEST_OWN_GUESTS"));
     if (ph_image_open(path, 0, &image, &error) != PH_OK)
         fail_msg("%s", error.message);
     ph_status status = ph_sandbox_create(image, &config, sandbox, &error);
