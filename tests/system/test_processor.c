@@ -406,6 +406,42 @@ static void cpuid_masks_hold_but_on_pvm(void **state) {
     bare_vm_free(&vm);
 }
 
+/* Reports a register of a leaf's part. */
+#define REPORT_LEAF(leaf, index, part)                                                                       \
+    "mov $" #leaf ", %eax\nmov $" #index ", %ecx\ncpuid\nmov %" #part ", %edi\n" BARE_REPORT
+
+BARE_CODE(read_features,
+          REPORT_LEAF(1, 0, ecx) REPORT_LEAF(1, 0, edx) REPORT_LEAF(7, 0, ebx) REPORT_LEAF(7, 0, ecx)
+              REPORT_LEAF(7, 0, edx) REPORT_LEAF(0x80000001, 0, ecx) REPORT_LEAF(0x80000001, 0, edx)
+                  REPORT_LEAF(13, 1, eax) "xor %ecx, %ecx\n"
+                                          "xgetbv\n"
+                                          "mov %eax, %edi\n" BARE_REPORT);
+
+/* Both ways, so that the bits which count are the same. */
+static void features_of_a_vcpu_are_those_that_its_guest_sees(void **state) {
+    static const enum ph__feature_word order[] = {
+        PH__FEATURES_1_ECX, PH__FEATURES_1_EDX,        PH__FEATURES_7_EBX,        PH__FEATURES_7_ECX,
+        PH__FEATURES_7_EDX, PH__FEATURES_80000001_ECX, PH__FEATURES_80000001_EDX, PH__FEATURES_D_1_EAX,
+    };
+    struct bare_vm vm;
+    ph_error error = {0};
+
+    (void)state;
+    test_needs_kvm();
+    bare_vm_make(&vm, read_features, read_features_end);
+    bare_vm_start(&vm);
+    const struct ph__features *said = vm.vcpu->features;
+    struct ph__features seen = *said;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        seen.words[order[i]] = (uint32_t)bare_vm_report(&vm);
+    seen.xcr0 = bare_vm_report(&vm);
+    if (ph__features_check(&seen, said, "kvm", &error) != PH_OK)
+        fail_msg("the guest sees more: %s", error.message);
+    if (ph__features_check(said, &seen, "kvm", &error) != PH_OK)
+        fail_msg("the guest sees less: %s", error.message);
+    bare_vm_free(&vm);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(syscall_lands_at_cpl_3_on_pvm_and_at_cpl_0_elsewhere),
@@ -420,6 +456,7 @@ int main(void) {
         cmocka_unit_test(guest_without_avx_state_cannot_use_avx_but_on_pvm),
         cmocka_unit_test(guest_has_the_state_components_that_were_chosen_for_it),
         cmocka_unit_test(cpuid_masks_hold_but_on_pvm),
+        cmocka_unit_test(features_of_a_vcpu_are_those_that_its_guest_sees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
