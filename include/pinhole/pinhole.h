@@ -216,7 +216,7 @@ PH_API const ph_function *ph_image_import(const ph_image *image, size_t index);
 /**
  * What runs a sandbox. PH_BACKEND_KVM is the default. PH_BACKEND_SOFT is an emulated processor, for machines
  * without KVM: slower, and without a promise of isolation, since the emulator is a part of the host's
- * process. It is a plug-in of its own, opened when it is asked for; PH_E_BACKEND where it is not installed.
+ * process. It is a plug-in, opened when it is asked for; PH_E_BACKEND without it, and always in libpinhole.a.
  * PH_BACKEND_AUTO is KVM where that runs a virtual machine, and otherwise the soft one, with a line for
  * `diagnostics` that says so. docs/security.md says what each promises.
  */

@@ -40,11 +40,12 @@ static const char *layout_difference(const struct ph__layout *one, const struct 
     return "the image's place";
 }
 
-/* Whether (snapshot)'s guest can go on on (vcpu). Its processor may come from a file. */
+/* Whether (snapshot)'s guest can go on on (vcpu). All else about its processor was checked when it was
+ * loaded. */
 static ph_status processor_check(const struct ph__vcpu *vcpu, const ph_snapshot *snapshot, ph_error *error) {
     ph_status status = ph__features_check(&snapshot->features, vcpu->features, vcpu->backend->name, error);
 
-    return status == PH_OK ? ph__processor_check(&snapshot->processor, vcpu->xcr0, error) : status;
+    return status == PH_OK ? ph__processor_state_check(&snapshot->processor, vcpu->xcr0, error) : status;
 }
 
 ph_status ph__snapshot_check(const ph_sandbox *sandbox, const struct ph__layout *layout,

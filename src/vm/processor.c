@@ -20,6 +20,7 @@
 #define HEADER_OFFSET 512u
 #define HEADER_SIZE 64u
 #define XSTATE_PKRU (1ull << 9)
+#define MORE_STATE "vector state that guests do not have here"
 
 static bool is_canonical(uint64_t address) {
     return address < USER_END || address >= ~(USER_END - 1);
@@ -27,6 +28,13 @@ static bool is_canonical(uint64_t address) {
 
 static bool is_user_selector(uint16_t selector) {
     return selector < 4 || selector == PH__SELECTOR_USER_DATA || selector == PH__SELECTOR_USER_CODE;
+}
+
+static bool has_more_state(const struct ph__processor *processor, uint64_t xcr0) {
+    uint64_t present;
+
+    memcpy(&present, processor->xsave + HEADER_OFFSET, sizeof present);
+    return present & ~(xcr0 | XSTATE_PKRU);
 }
 
 static const char *xsave_fault(const struct ph__processor *processor, uint64_t xcr0) {
@@ -40,12 +48,21 @@ static const char *xsave_fault(const struct ph__processor *processor, uint64_t x
     memcpy(header, processor->xsave + HEADER_OFFSET, sizeof header);
     if (mxcsr & MXCSR_RESERVED)
         return "MXCSR";
-    if (header[0] & ~(xcr0 | XSTATE_PKRU))
-        return "vector state that guests do not have here";
+    if (has_more_state(processor, xcr0))
+        return MORE_STATE;
     for (size_t i = 1; i < sizeof header / sizeof header[0]; i++)
         if (header[i])
             return "the header of its vector state";
     return NULL;
+}
+
+static ph_status refuse(ph_error *error, const char *fault) {
+    return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot's processor is none that a guest can have: %s",
+                         fault);
+}
+
+ph_status ph__processor_state_check(const struct ph__processor *processor, uint64_t xcr0, ph_error *error) {
+    return has_more_state(processor, xcr0) ? refuse(error, MORE_STATE) : PH_OK;
 }
 
 ph_status ph__processor_check(const struct ph__processor *processor, uint64_t xcr0, ph_error *error) {
@@ -63,8 +80,5 @@ ph_status ph__processor_check(const struct ph__processor *processor, uint64_t xc
         fault = "a selector";
     else
         fault = xsave_fault(processor, xcr0);
-    if (!fault)
-        return PH_OK;
-    return ph__error_set(error, PH_E_SNAPSHOT, "the snapshot's processor is none that a guest can have: %s",
-                         fault);
+    return fault ? refuse(error, fault) : PH_OK;
 }

@@ -57,6 +57,10 @@ struct ph__processor {
  * PH_E_SNAPSHOT with what is wrong. What a backend refuses to load is no matter of this. Pure. */
 ph_status ph__processor_check(const struct ph__processor *processor, uint64_t xcr0, ph_error *error);
 
+/* The part of it that differs between machines and backends: whether all of the vector state is of components
+ * in (xcr0). */
+ph_status ph__processor_state_check(const struct ph__processor *processor, uint64_t xcr0, ph_error *error);
+
 struct ph__vcpu;
 
 struct ph__vcpu_options {
@@ -97,9 +101,10 @@ struct ph__backend {
      * PH_E_SYSTEM. */
     ph_status (*save)(struct ph__vcpu *vcpu, struct ph__processor *processor, ph_error *error);
 
-    /* Gives the vCPU the state (processor), which ph__processor_check has found to be one for its (xcr0). It
-     * may have come to any end, or be new, instead of start. (whole): write also what no ring-3 code can have
-     * changed, as for a new one; the backend does so anyway after exits that call for it. PH_E_SYSTEM. */
+    /* Gives the vCPU the state (processor), which ph__processor_check finds right for its (xcr0), saved by
+     * any backend. It may have come to any end, or be new, instead of start. (whole): write also what no
+     * ring-3 code can have changed, as for a new one; the backend does so anyway after exits that call for
+     * it. PH_E_SYSTEM. */
     ph_status (*load)(struct ph__vcpu *vcpu, const struct ph__processor *processor, bool whole,
                       ph_error *error);
 
