@@ -175,8 +175,14 @@ static ph_status ask_cpuid(int file, struct ph__kvm_system *system, ph_error *er
 
 /* The processor itself: ph__cpuid_fn. */
 static void ask_processor(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
+    uint32_t eax, ebx, ecx, edx;
+
     (void)context;
-    __cpuid_count(leaf, index, words[0], words[1], words[2], words[3]);
+    __cpuid_count(leaf, index, eax, ebx, ecx, edx);
+    words[0] = eax;
+    words[1] = ebx;
+    words[2] = ecx;
+    words[3] = edx;
 }
 
 /* What the table in (context) says. Where a component of XSAVE's area lies is always the processor's own

@@ -32,6 +32,7 @@ const char *ph__plugin_path;
 /* Once for each process, and never closed: sandboxes point into it. */
 static struct {
     pthread_mutex_t lock;
+    void *handle;
     const struct ph__backend *backend;
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -99,6 +100,7 @@ static ph_status load(ph_error *error) {
         return ph__error_set(error, PH_E_BACKEND,
                              PLUGIN " is of another version of pinhole: install the one of this version");
     }
+    plugin.handle = handle;
     plugin.backend = found;
     return PH_OK;
 }
