@@ -32,11 +32,14 @@
 #define FAULT_FETCH 16u
 #define ERROR_IDT 2u
 
+/* Where nothing is run. */
+#define END_GVA (PH__SOFT_CODE_GVA + PH__SOFT_END)
+
 #define INT_SIZE 2u
 #define DOORBELL_SIZE 2u
 
-/* code, data */
-#define OWN_PAGES_SIZE (2 * PH__PAGE_SIZE)
+/* code, data, stand-in */
+#define OWN_PAGES_SIZE (PH__SOFT_STAND_IN + PH__PAGE_SIZE)
 
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
@@ -48,7 +51,9 @@ static void close_engine(struct ph__soft_vcpu *vcpu) {
         uc_close(vcpu->engine);
     vcpu->engine = NULL;
     vcpu->doorbell_count = 0;
+    vcpu->stand_in = PH__SOFT_NO_PAGE;
     ph__soft_mirror_free(vcpu);
+    ph__soft_tables_free(vcpu);
 }
 
 static void soft_destroy(struct ph__vcpu *base, bool forked) {
@@ -68,6 +73,13 @@ static ph_status make_pages(struct ph__soft_vcpu *vcpu, ph_error *error) {
     return PH_OK;
 }
 
+/* Has the processor see the guest's memory as the page tables are now. */
+static ph_status show_memory(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    ph_status status = ph__soft_mirror(vcpu, error);
+
+    return status == PH_OK ? ph__soft_tables_make(vcpu, error) : status;
+}
+
 static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uc_err failed = uc_open(UC_ARCH_X86, UC_MODE_64, &vcpu->engine);
 
@@ -77,7 +89,7 @@ static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     ph_status status = ph__soft_hook(vcpu, error);
     if (status == PH_OK)
         status = ph__soft_boot(vcpu, error);
-    return status == PH_OK ? ph__soft_mirror(vcpu, error) : status;
+    return status == PH_OK ? show_memory(vcpu, error) : status;
 }
 
 static void ask_cpuid(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
@@ -117,6 +129,7 @@ static ph_status soft_create(const struct ph__vcpu_options *options, struct ph__
     vcpu->monitor = options->monitor;
     vcpu->vcpu.features = features();
     vcpu->vcpu.xcr0 = XCR0_X87_SSE;
+    vcpu->stand_in = PH__SOFT_NO_PAGE;
     ph_status status = make_pages(vcpu, error);
     if (status == PH_OK)
         status = open_engine(vcpu, error);
@@ -152,15 +165,13 @@ uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
     uc_err result = UC_ERR_EXCEPTION;
 
     vcpu->event = PH__SOFT_NONE;
-    if (!ph__soft_guard(vcpu->engine, gva, &result)) {
+    /* The end has to be in the processor's page tables: Unicorn looks for code in front of it, and is not
+     * prepared for a page fault. */
+    if (ph__soft_guard(vcpu->engine, gva, END_GVA, &result)) {
+        ph__soft_take_page(vcpu);
+    } else {
         vcpu->event = PH__SOFT_GIVEN_UP;
         vcpu->given_up = true;
-    } else if (result == UC_ERR_OK && vcpu->event == PH__SOFT_NONE) {
-        /* The guest has jumped to where the run ends, and nothing is there. */
-        vcpu->event = PH__SOFT_ACCESS;
-        vcpu->access = UC_MEM_FETCH_UNMAPPED;
-        vcpu->address = PH__SOFT_END;
-        vcpu->size = 1;
     }
     return result;
 }
@@ -174,23 +185,6 @@ static void raise(struct ph__exit *exit, uint32_t vector, uint32_t error_code) {
     exit->kind = PH__EXIT_EXCEPTION;
     exit->vector = vector;
     exit->error_code = error_code;
-}
-
-/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at.
- */
-static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    const struct ph__soft_exception exception = ph__soft_exception_end(vcpu);
-
-    if (exception.software && (vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)) {
-        raise(exit, vcpu->vector, 0);
-    } else if (exception.software) {
-        vcpu->regs.rip -= INT_SIZE;
-        raise(exit, PH__SOFT_PROTECTION_VECTOR, vcpu->vector * 8 + ERROR_IDT);
-    } else if (vcpu->vector < VECTOR_COUNT) {
-        raise(exit, vcpu->vector, exception.error_code);
-    } else {
-        fail(exit, "an exception that there is not");
-    }
 }
 
 static bool is_canonical(uint64_t address) {
@@ -216,22 +210,29 @@ static bool may(const struct ph__access *access, bool writes, bool fetches) {
     return access->user && (!writes || access->writable) && (!fetches || access->executable);
 }
 
-static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    const bool stores = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT;
-    const bool fetches = vcpu->access == UC_MEM_FETCH_UNMAPPED || vcpu->access == UC_MEM_FETCH_PROT;
-    const bool writes = stores || (!fetches && ph__soft_is_update(vcpu));
-    uint64_t address = vcpu->address;
+/* An access that Unicorn or its processor has refused. */
+struct refused {
+    uint64_t address;
+    uint32_t size;
+    bool stores, fetches;
+};
+
+static void report_refused(struct ph__soft_vcpu *vcpu, const struct refused *refused, struct ph__exit *exit) {
+    const bool fetches = refused->fetches;
+    const bool writes = refused->stores || (!fetches && ph__soft_is_update(vcpu));
+    const uint64_t last = refused->address + refused->size - 1;
+    uint64_t address = refused->address;
     struct ph__access access = {0};
     bool present;
 
-    if (!is_canonical(address) || !is_canonical(address + vcpu->size - 1)) {
+    if (!is_canonical(address) || !is_canonical(last)) {
         raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
         return;
     }
     present = translates(vcpu, address, &access);
     /* Of an access across pages the second may be the one. */
     uint64_t next = (address | (PH__PAGE_SIZE - 1)) + 1;
-    if (present && may(&access, writes, fetches) && address + vcpu->size > next) {
+    if (present && may(&access, writes, fetches) && last >= next) {
         address = next;
         present = translates(vcpu, address, &access);
     }
@@ -244,6 +245,45 @@ static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
           FAULT_USER | (present ? FAULT_PRESENT : 0) | (writes ? FAULT_WRITE : 0) |
               (fetches ? FAULT_FETCH : 0));
     exit->address = address;
+}
+
+/* One that Unicorn has refused: mostly to fetch code. */
+static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    report_refused(vcpu,
+                   &(struct refused){
+                       .address = vcpu->address,
+                       .size = vcpu->size,
+                       .stores = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT,
+                       .fetches = vcpu->access == UC_MEM_FETCH_UNMAPPED || vcpu->access == UC_MEM_FETCH_PROT,
+                   },
+                   exit);
+}
+
+/* A page fault of the processor, whose page tables are not the guest's: it is looked up there. */
+static void report_page_fault(struct ph__soft_vcpu *vcpu, uint32_t error_code, struct ph__exit *exit) {
+    struct refused refused = {.size = 1, .stores = error_code & FAULT_WRITE};
+
+    uc_reg_read(vcpu->engine, UC_X86_REG_CR2, &refused.address);
+    report_refused(vcpu, &refused, exit);
+}
+
+/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at.
+ */
+static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
+    const struct ph__soft_exception exception = ph__soft_exception_end(vcpu);
+
+    if (exception.software && (vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)) {
+        raise(exit, vcpu->vector, 0);
+    } else if (exception.software) {
+        vcpu->regs.rip -= INT_SIZE;
+        raise(exit, PH__SOFT_PROTECTION_VECTOR, vcpu->vector * 8 + ERROR_IDT);
+    } else if (vcpu->vector == VECTOR_PAGE_FAULT) {
+        report_page_fault(vcpu, exception.error_code, exit);
+    } else if (vcpu->vector < VECTOR_COUNT) {
+        raise(exit, vcpu->vector, exception.error_code);
+    } else {
+        fail(exit, "an exception that there is not");
+    }
 }
 
 /* `syscall` as the monitor's entry wants it; it takes ring 3 too. */
@@ -264,8 +304,14 @@ static void report_doorbell(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     vcpu->step_due = vcpu->regs.rflags & RFLAGS_TRAP;
 }
 
+/* Whether all general registers are as they were at the I/O instruction. */
+static bool nothing_came(const struct ph__soft_vcpu *vcpu) {
+    return memcmp(&vcpu->regs, &vcpu->io.regs, offsetof(struct ph__regs, rip)) == 0;
+}
+
 /* Ports that the TSS admits get to the host, which refuses all but the doorbell; of all others the processor
- * is in charge. Unicorn has run on behind it, so this is the doorbell only if nothing came of that. */
+ * is in charge. Unicorn has run on behind it, to the next access to memory or the end of the block, so this
+ * is the doorbell only if nothing came of that. */
 static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     const struct ph__soft_io *io = &vcpu->io;
     const bool admitted = io->port >= PH__DOORBELL_PORT && io->port + io->size <= PH__DOORBELL_PORT + 4;
@@ -273,8 +319,9 @@ static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     uint32_t size = 0;
     bool found = ph__soft_find_io(vcpu, &gva, &size);
 
-    if (found && !io->in && io->port == PH__DOORBELL_PORT && io->size == 4 && vcpu->regs.rip == gva + size) {
-        vcpu->regs.rip -= DOORBELL_SIZE;
+    ph__soft_exception_end(vcpu); /* of what has run behind it */
+    if (found && !io->in && io->port == PH__DOORBELL_PORT && io->size == 4 && nothing_came(vcpu)) {
+        vcpu->regs.rip = gva + size - DOORBELL_SIZE;
         report_doorbell(vcpu, exit);
         return;
     }
@@ -340,6 +387,11 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         exit->kind = PH__EXIT_KICKED;
         return true;
     default:
+        if (result == UC_ERR_OK && vcpu->regs.rip == END_GVA) {
+            raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
+            exit->address = END_GVA;
+            return true;
+        }
         fail(exit, result == UC_ERR_OK ? "the emulator stopped for no reason" : uc_strerror(result));
         return true;
     }
@@ -393,7 +445,7 @@ static ph_status soft_poke(struct ph__vcpu *base, uint32_t count, ph_error *erro
             return ph__error_set(error, PH_E_SYSTEM, "a change of page tables outside them");
         memcpy(vcpu->memory->base + offset, &pokes[i].value, sizeof pokes[i].value);
     }
-    return ph__soft_mirror(vcpu, error);
+    return show_memory(vcpu, error);
 }
 
 static ph_status state_failed(ph_error *error) {

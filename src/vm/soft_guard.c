@@ -67,7 +67,7 @@ OVERRIDE int __fprintf_chk(FILE *file, int flag, const char *format, ...) {
 }
 /* NOLINTEND(cert-dcl37-c,bugprone-reserved-identifier) */
 
-bool ph__soft_guard(uc_engine *engine, uint64_t gva, uc_err *result) {
+bool ph__soft_guard(uc_engine *engine, uint64_t gva, uint64_t end, uc_err *result) {
     sigjmp_buf here;
 
     if (sigsetjmp(here, 0)) {
@@ -77,7 +77,7 @@ bool ph__soft_guard(uc_engine *engine, uint64_t gva, uc_err *result) {
     entry = &here;
     /* Neither Unicorn's counting nor its time-out is used: the one takes a gigabyte, the other a thread for
      * each run. */
-    *result = uc_emu_start(engine, gva, PH__SOFT_END, 0, 0);
+    *result = uc_emu_start(engine, gva, end, 0, 0);
     entry = NULL;
     return true;
 }

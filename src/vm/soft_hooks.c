@@ -59,12 +59,11 @@ static void on_code(uc_engine *engine, uint64_t address, uint32_t size, void *co
         stop(vcpu, PH__SOFT_DOORBELL);
 }
 
-/* Unicorn stops some instructions later. RIP is that of the last access to memory, or of the block's start.
- */
+/* Unicorn stops some instructions later. RIP is that of the block's start, or of what last needed it. */
 static void note_io(struct ph__soft_vcpu *vcpu, bool in, uint32_t port, int size) {
     if (vcpu->event == PH__SOFT_NONE) {
-        vcpu->io = (struct ph__soft_io){.in = in, .port = port, .size = (uint32_t)size};
-        uc_reg_read(vcpu->engine, UC_X86_REG_RIP, &vcpu->io.near);
+        ph__soft_regs_get(vcpu);
+        vcpu->io = (struct ph__soft_io){.in = in, .port = port, .size = (uint32_t)size, .regs = vcpu->regs};
     }
     stop(vcpu, PH__SOFT_IO);
 }
@@ -106,7 +105,8 @@ static void on_interrupt(uc_engine *engine, uint32_t vector, void *context) {
     struct ph__soft_vcpu *vcpu = context;
 
     (void)engine;
-    vcpu->vector = vector;
+    if (vcpu->event == PH__SOFT_NONE)
+        vcpu->vector = vector;
     stop(vcpu, PH__SOFT_INTERRUPT);
 }
 
@@ -116,6 +116,26 @@ static bool on_undefined(uc_engine *engine, void *context) {
     return false;
 }
 
+/* Unicorn looks into its own map first, and where that has nothing RIP and flags are left behind. So the page
+ * that is missing is put there, without being in the page tables of the processor, for which it then is a
+ * page fault (soft_tables.c). False when that cannot be. */
+static bool give_page(struct ph__soft_vcpu *vcpu, uint64_t address) {
+    const uint64_t page = address & ~(PH__PAGE_SIZE - 1);
+
+    if (vcpu->stand_in != PH__SOFT_NO_PAGE ||
+        uc_mem_map_ptr(vcpu->engine, page, PH__PAGE_SIZE, UC_PROT_READ | UC_PROT_WRITE,
+                       vcpu->pages + PH__SOFT_STAND_IN) != UC_ERR_OK)
+        return false;
+    vcpu->stand_in = page;
+    return true;
+}
+
+void ph__soft_take_page(struct ph__soft_vcpu *vcpu) {
+    if (vcpu->stand_in != PH__SOFT_NO_PAGE)
+        uc_mem_unmap(vcpu->engine, vcpu->stand_in, PH__PAGE_SIZE);
+    vcpu->stand_in = PH__SOFT_NO_PAGE;
+}
+
 static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int size, int64_t value,
                       void *context) {
     struct ph__soft_vcpu *vcpu = context;
@@ -123,24 +143,15 @@ static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int
     (void)engine;
     (void)value;
     if (vcpu->event == PH__SOFT_NONE) {
+        if (type == UC_MEM_WRITE_PROT ||
+            ((type == UC_MEM_READ_UNMAPPED || type == UC_MEM_WRITE_UNMAPPED) && give_page(vcpu, address)))
+            return true;
         vcpu->access = type;
         vcpu->address = address;
         vcpu->size = size > 0 ? (uint32_t)size : 1;
     }
     stop(vcpu, PH__SOFT_ACCESS);
     return false;
-}
-
-/* Never called: that there is a hook for reads and writes has Unicorn keep RIP up to date in front of each.
- */
-static void on_nothing(uc_engine *engine, uc_mem_type type, uint64_t address, int size, int64_t value,
-                       void *context) {
-    (void)engine;
-    (void)type;
-    (void)address;
-    (void)size;
-    (void)value;
-    (void)context;
 }
 
 struct wanted_hook {
@@ -164,7 +175,6 @@ ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error) {
         {CALLBACK(on_interrupt), 1, 0, UC_HOOK_INTR, 0},
         {CALLBACK(on_undefined), 1, 0, UC_HOOK_INSN_INVALID, 0},
         {CALLBACK(on_access), 1, 0, UC_HOOK_MEM_INVALID, 0},
-        {CALLBACK(on_nothing), 1, 1, UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, 0},
     };
 
     for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {

@@ -141,7 +141,7 @@ bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu) {
     return is_update_1(bytes[at], bytes[at + 1] >> 3 & 7);
 }
 
-/* How far behind (near) the instruction is looked for. */
+/* How far behind RIP the instruction is looked for. */
 #define IO_DISTANCE 512u
 
 /* How long the opcode of (io) at (bytes) is, with the port if that is in it. 0 if there is another one. */
@@ -167,11 +167,11 @@ static uint32_t io_size(const uint8_t *bytes, const struct ph__soft_io *io, uint
 
 bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t *size) {
     uint8_t bytes[IO_DISTANCE + 1] = {0};
-    size_t count = ph__soft_fetch(vcpu, vcpu->io.near, bytes, IO_DISTANCE);
+    size_t count = ph__soft_fetch(vcpu, vcpu->io.regs.rip, bytes, IO_DISTANCE);
 
     for (size_t at = 0; at < count; at++) {
-        *gva = vcpu->io.near + at;
-        *size = io_size(bytes + at, &vcpu->io, (uint16_t)vcpu->regs.rdx);
+        *gva = vcpu->io.regs.rip + at;
+        *size = io_size(bytes + at, &vcpu->io, (uint16_t)vcpu->io.regs.rdx);
         if (*size)
             return true;
     }

@@ -3,9 +3,10 @@
  * What the files of the soft backend share: the vCPU, and what each file does for soft.c. Unicorn's names
  * stay in here; nothing else of pinhole includes them.
  *
- * Unicorn checks permissions and takes a physical address to be the virtual one, so paging is off in its
- * processor, and its memory map is a mirror of our page tables (soft_mirror.c). Its processor stands in ring
- * 3 all the time: there is no ring 0, and none of the monitor's stubs ever runs.
+ * Unicorn checks permissions and takes a physical address to be the virtual one, so its memory map is a
+ * mirror of our page tables (soft_mirror.c), and its processor has page tables of its own that say no more
+ * than what is there (soft_tables.c). That processor stands in ring 3 all the time: there is no ring 0, and
+ * none of the monitor's stubs ever runs.
  */
 #ifndef PH_VM_SOFT_PARTS_H
 #define PH_VM_SOFT_PARTS_H
@@ -22,8 +23,9 @@
 #define PH__SOFT_CODE_GVA PH__GVA(0xb000ull)
 #define PH__SOFT_DATA_GVA PH__GVA(0xd000ull)
 
-/* Where Unicorn takes a run to be over: an address where no code can be. */
-#define PH__SOFT_END UINT64_MAX
+/* Position of a third page, which the guest gets to see nothing of (soft_hooks.c). */
+#define PH__SOFT_STAND_IN (2 * PH__PAGE_SIZE)
+#define PH__SOFT_NO_PAGE UINT64_MAX
 
 /* Positions on the page of code. */
 #define PH__SOFT_GDT 0x000u
@@ -34,6 +36,7 @@
 #define PH__SOFT_SAVE 0x250u    /* FXSAVE to the page of data */
 #define PH__SOFT_RESTORE 0x260u /* FXRSTOR from there */
 #define PH__SOFT_SELECT 0x270u  /* DS, ES, FS, GS from AX, BX, CX, DX */
+#define PH__SOFT_END 0x800u     /* nothing: where Unicorn is told to stop */
 
 /* A run of guest memory that Unicorn has. */
 struct ph__soft_range {
@@ -48,6 +51,13 @@ struct ph__soft_ranges {
     struct ph__soft_range *ranges; /* by address */
     size_t count;
     size_t capacity;
+};
+
+/* The page tables that the emulated processor has. */
+struct ph__soft_tables {
+    uint64_t *entries;
+    size_t capacity, used; /* in tables */
+    uint64_t gpa;          /* where Unicorn has them */
 };
 
 /* The most places where doorbells are looked for. Half of it is for single ones. */
@@ -73,7 +83,7 @@ struct ph__soft_io {
     bool in;
     uint32_t port;
     uint32_t size;
-    uint64_t near; /* it is there or a little behind */
+    struct ph__regs regs; /* at it, but for flags; RIP is there or a little before */
 };
 
 struct ph__soft_vcpu {
@@ -83,8 +93,9 @@ struct ph__soft_vcpu {
     const struct ph__monitor_header *monitor;
     uc_engine *engine;
     uc_context *context;
-    uint8_t *pages; /* code, then data */
+    uint8_t *pages; /* code, data, and one that is never reached (soft_hooks.c) */
     struct ph__soft_ranges mirror;
+    struct ph__soft_tables tables;
     uc_hook doorbells[PH__SOFT_DOORBELLS];
     size_t doorbell_count;
     bool rewritable; /* there are pages that the guest can both write and execute */
@@ -103,6 +114,7 @@ struct ph__soft_vcpu {
     uint32_t size;
     uc_mem_type access;
     struct ph__soft_io io;
+    uint64_t stand_in; /* the page that was given to Unicorn for the last access, or PH__SOFT_NO_PAGE */
 };
 
 /* soft_mirror.c: makes Unicorn's memory what the page tables say. PH_E_MEMORY. */
@@ -118,6 +130,13 @@ const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uin
 size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *bytes, size_t size);
 
 void ph__soft_mirror_free(struct ph__soft_vcpu *vcpu);
+
+/* soft_tables.c: gives the processor page tables with what the mirror has. Call when that has changed.
+ * PH_E_MEMORY, PH_E_SYSTEM. */
+ph_status ph__soft_tables_make(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* After the engine is closed. */
+void ph__soft_tables_free(struct ph__soft_vcpu *vcpu);
 
 /* soft_hooks.c: has Unicorn tell of what stops a run. */
 ph_status ph__soft_hook(struct ph__soft_vcpu *vcpu, ph_error *error);
@@ -162,8 +181,12 @@ bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu);
  * (*size) how long it is from there. */
 bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t *size);
 
-/* soft_guard.c: uc_emu_start from (gva), with its (*result). False when Unicorn wanted to end the process. */
-bool ph__soft_guard(uc_engine *engine, uint64_t gva, uc_err *result);
+/* soft_guard.c: uc_emu_start from (gva) to (end), with its (*result). False when Unicorn wanted to end the
+ * process. */
+bool ph__soft_guard(uc_engine *engine, uint64_t gva, uint64_t end, uc_err *result);
+
+/* Takes back the page that a callback gave to Unicorn in the run that is over. */
+void ph__soft_take_page(struct ph__soft_vcpu *vcpu);
 
 /* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);

@@ -11,7 +11,7 @@
 #include "vm/boot.h"
 #include "vm/soft_parts.h"
 
-#define CR0_VALUE 0x33ull    /* NE ET MP PE: no paging, see soft_parts.h */
+#define CR0_VALUE 0x33ull    /* NE ET MP PE; paging comes later (soft_tables.c) */
 #define CR4_VALUE 0x10620ull /* FSGSBASE OSXMMEXCPT OSFXSR PAE */
 #define RFLAGS_FIXED 0x2ull
 #define RFLAGS_USER 0x250dd5ull
