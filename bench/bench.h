@@ -43,6 +43,7 @@ void bench_trace_drain(const struct bench_paths *paths, struct bench_report *rep
 void bench_trace_decode(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace_policy(const struct bench_paths *paths, struct bench_report *report);
 void bench_trace_lttng(const struct bench_paths *paths, struct bench_report *report);
+void bench_soft(const struct bench_paths *paths, struct bench_report *report);
 void bench_export_otlp(const struct bench_paths *paths, struct bench_report *report);
 void bench_export_speed(const struct bench_paths *paths, struct bench_report *report);
 void bench_export_call(const struct bench_paths *paths, struct bench_report *report);

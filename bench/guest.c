@@ -28,11 +28,19 @@ struct bench_guest bench_guest_open(const char *folder, const char *name, const 
     return guest;
 }
 
+static ph_config config_of(const struct bench_guest *guest) {
+    ph_config config = PH_CONFIG_INIT;
+
+    config.backend = guest->backend;
+    return config;
+}
+
 void bench_guest_warm(struct bench_guest *guest) {
+    const ph_config config = config_of(guest);
     ph_sandbox *sandbox;
     ph_error error;
 
-    bench_check(ph_sandbox_create(guest->image, NULL, &sandbox, &error), "a sandbox", &error);
+    bench_check(ph_sandbox_create(guest->image, &config, &sandbox, &error), "a sandbox", &error);
     if (guest->prepare)
         guest->prepare(sandbox);
     bench_check(ph_sandbox_start(sandbox), "starting", ph_sandbox_error(sandbox));
@@ -46,10 +54,11 @@ void bench_guest_close(struct bench_guest *guest) {
 }
 
 ph_sandbox *bench_guest_sandbox(const struct bench_guest *guest) {
+    const ph_config config = config_of(guest);
     ph_sandbox *sandbox;
     ph_error error;
 
-    bench_check(ph_sandbox_create_from(guest->snapshot, NULL, &sandbox, &error), "a sandbox of a snapshot",
+    bench_check(ph_sandbox_create_from(guest->snapshot, &config, &sandbox, &error), "a sandbox of a snapshot",
                 &error);
     if (guest->prepare)
         guest->prepare(sandbox);

@@ -14,6 +14,7 @@ struct bench_guest {
     ph_image *image;
     const ph_function *function;
     ph_snapshot *snapshot;
+    ph_backend backend; /* of its sandboxes; KVM unless it is changed */
     /* Registers the host functions that it imports; NULL when it imports none. */
     void (*prepare)(ph_sandbox *sandbox);
 };

@@ -23,6 +23,7 @@ static const struct {
     {"interrupt", bench_interrupt},
     {"pool", bench_pool},
     {"compute", bench_compute},
+    {"soft", bench_soft},
     {"trace", bench_trace},
     {"trace-drain", bench_trace_drain},
     {"trace-decode", bench_trace_decode},
