@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "floor.h"
+#include "guest.h"
 
 #define ROUNDS 60u
 #define BATCH 200u
@@ -41,21 +42,12 @@ static uint64_t call_once(void *context) {
     return end - start;
 }
 
-static ph_status next(void *context, ph_host_call *call, const ph_value *args, ph_value *result) {
-    (void)context;
-    (void)call;
-    result->i64 = args[0].i64 + 1;
-    return PH_OK;
-}
-
 static ph_sandbox *start(ph_image *image) {
-    const ph_signature signature = {.result = PH_I64, .count = 1, .args = {PH_I64}};
     ph_sandbox *sandbox;
     ph_error error;
 
     bench_check(ph_sandbox_create(image, NULL, &sandbox, &error), "a sandbox", &error);
-    bench_check(ph_sandbox_register(sandbox, "next", &signature, next, NULL), "registering `next`",
-                ph_sandbox_error(sandbox));
+    bench_register_next(sandbox);
     bench_check(ph_sandbox_start(sandbox), "starting", ph_sandbox_error(sandbox));
     return sandbox;
 }

@@ -177,6 +177,8 @@ uint64_t floor_soft_count(struct floor_soft_run *run) {
 
     check(uc_hook_add(run->program->engine, &hook, UC_HOOK_CODE, CALLBACK(count_one), &count, 1, 0),
           "uc_hook_add");
+    floor_soft_once(run); /* the first call makes what the others read */
+    count = 0;
     floor_soft_once(run);
     check(uc_hook_del(run->program->engine, hook), "uc_hook_del");
     return count;

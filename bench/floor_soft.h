@@ -26,7 +26,8 @@ struct floor_soft_run {
 /* Calls it. For bench_subject; (context) is a struct floor_soft_run. */
 uint64_t floor_soft_once(void *context);
 
-/* How many instructions the call is. Not for a program that is timed afterwards: code keeps its hook. */
+/* How many instructions the call is, from the second one on. (run) has not been called yet, and is not timed
+ * later: code that has been translated keeps its hooks, or does without. */
 uint64_t floor_soft_count(struct floor_soft_run *run);
 
 /* An engine with a guest that does `out` again and again. */

@@ -20,6 +20,20 @@ void bench_register_weekday(ph_sandbox *sandbox) {
                 ph_sandbox_error(sandbox));
 }
 
+static ph_status next(void *context, ph_host_call *call, const ph_value *args, ph_value *result) {
+    (void)context;
+    (void)call;
+    result->i64 = args[0].i64 + 1;
+    return PH_OK;
+}
+
+void bench_register_next(ph_sandbox *sandbox) {
+    const ph_signature signature = {.result = PH_I64, .count = 1, .args = {PH_I64}};
+
+    bench_check(ph_sandbox_register(sandbox, "next", &signature, next, NULL), "registering `next`",
+                ph_sandbox_error(sandbox));
+}
+
 struct bench_guest bench_guest_open(const char *folder, const char *name, const char *function,
                                     void (*prepare)(ph_sandbox *sandbox)) {
     struct bench_guest guest = {.image = bench_open(folder, name), .prepare = prepare};

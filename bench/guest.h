@@ -22,6 +22,9 @@ struct bench_guest {
 /* The host function of the example guest hello; a `prepare`. */
 void bench_register_weekday(ph_sandbox *sandbox);
 
+/* The host function of guests/calls.c; a `prepare`. */
+void bench_register_next(ph_sandbox *sandbox);
+
 /* Opens (folder)/(name), of which (function) is called. (prepare) may be NULL. No snapshot yet. */
 struct bench_guest bench_guest_open(const char *folder, const char *name, const char *function,
                                     void (*prepare)(ph_sandbox *sandbox));

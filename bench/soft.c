@@ -2,8 +2,8 @@
 /*
  * What does the soft backend cost beside the Unicorn Engine alone? A loop of a compressor, the same machine
  * code in both; a call of two integers beside a bare start and stop; and a restore of 64 pages beside copying
- * them. Two more loops, without a store and without anything but its branch, show what the hook at the start
- * of each block of code costs where blocks are short.
+ * them. Three more loops have no goal: one of stores, of which a call has many; one without any; and the
+ * smallest that there is, where the hook at the start of each block of code costs the most.
  */
 #include <stdio.h>
 
@@ -18,7 +18,7 @@
 
 /* ---- computing ----------------------------------------------------------------------------------------- */
 
-#define LOOP_ROUNDS 20u
+#define LOOP_ROUNDS 40u
 #define LOOP_BATCH 3u
 
 struct loop {
@@ -39,7 +39,7 @@ static uint64_t loop_once(void *context) {
     return bench_now_ns() - start;
 }
 
-/* A loop of guests/loops.c, and the lines of the table that it gets. (key) is NULL without a goal. */
+/* A loop of guests/loops.c, and the lines that it gets: (key) is NULL where there is no goal. */
 struct kind {
     const char *function, *key, *what, *ours, *alone;
     uint64_t rounds;
@@ -49,19 +49,18 @@ static uint64_t count_instructions(const struct bench_paths *paths, const struct
     struct floor_soft_program *program = floor_soft_program_new(paths->bench_guests, "loops");
     struct floor_soft_run run = {program, kind->function, kind->rounds, 0};
 
-    floor_soft_once(&run); /* the first call makes what the others read */
     uint64_t count = floor_soft_count(&run);
     floor_soft_program_free(program);
     return count;
 }
 
 static void report_mips(struct bench_report *report, const char *what, const struct bench_subject *subject,
-                        const double *times, uint64_t instructions) {
+                        uint64_t instructions) {
     double values[LOOP_ROUNDS];
 
     for (size_t i = 0; i < LOOP_ROUNDS; i++)
-        values[i] = (double)instructions * 1000 / times[i];
-    bench_report_row(report, "soft", what, "MIPS", values, subject->rounds);
+        values[i] = (double)instructions * 1000 / subject->wall[i];
+    bench_report_row(report, "soft", what, "MIPS", values, LOOP_ROUNDS);
 }
 
 static void measure_loop(const struct bench_paths *paths, struct bench_report *report,
@@ -81,8 +80,8 @@ static void measure_loop(const struct bench_paths *paths, struct bench_report *r
     if (run.result != loop.result)
         bench_fail("`%s` came to another result in Unicorn alone", kind->function);
     const uint64_t instructions = count_instructions(paths, kind);
-    report_mips(report, kind->alone, &subjects[ALONE], subjects[ALONE].wall, instructions);
-    report_mips(report, kind->ours, &subjects[OURS], subjects[OURS].wall, instructions);
+    report_mips(report, kind->alone, &subjects[ALONE], instructions);
+    report_mips(report, kind->ours, &subjects[OURS], instructions);
     for (size_t i = 0; i < LOOP_ROUNDS; i++)
         ratios[i] = subjects[ALONE].processor[i] / subjects[OURS].processor[i];
     bench_report_row(report, kind->key ? "processor_time" : "soft", kind->what, "ratio", ratios, LOOP_ROUNDS);
@@ -102,38 +101,38 @@ static void measure_loop(const struct bench_paths *paths, struct bench_report *r
     floor_soft_program_free(program);
 }
 
-static ph_sandbox *start(ph_image *image) {
-    ph_config config = PH_CONFIG_INIT;
-    ph_sandbox *sandbox;
-    ph_error error;
+static struct bench_guest open_guest(const struct bench_paths *paths, const char *name, const char *function,
+                                     void (*prepare)(ph_sandbox *sandbox)) {
+    struct bench_guest guest = bench_guest_open(paths->bench_guests, name, function, prepare);
 
-    config.backend = PH_BACKEND_SOFT;
-    bench_check(ph_sandbox_create(image, &config, &sandbox, &error), "a soft sandbox", &error);
-    bench_check(ph_sandbox_start(sandbox), "starting", ph_sandbox_error(sandbox));
-    return sandbox;
+    guest.backend = PH_BACKEND_SOFT;
+    bench_guest_warm(&guest);
+    return guest;
 }
 
 static void measure_loops(const struct bench_paths *paths, struct bench_report *report) {
     static const struct kind kinds[] = {
-        {"matches", "soft.mips_ratio", "soft.mips_ratio", "loop of a compressor", "the same, Unicorn alone",
-         1},
+        {"matches", "soft.mips_ratio", "soft.mips_ratio", "loop of a compressor",
+         "loop of a compressor, Unicorn alone", 1},
+        {"stores", NULL, "loop of stores, beside Unicorn alone", "loop of stores",
+         "loop of stores, Unicorn alone", 1},
         {"checksum", NULL, "loop without a store, beside Unicorn alone", "loop without a store",
          "loop without a store, Unicorn alone", 10},
         {"spin", NULL, "loop of two instructions, beside Unicorn alone", "loop of two instructions",
          "loop of two instructions, Unicorn alone", 50},
     };
-    ph_image *image = bench_open(paths->bench_guests, "loops");
-    ph_sandbox *sandbox = start(image);
+    struct bench_guest guest = open_guest(paths, "loops", "matches", NULL);
+    ph_sandbox *sandbox = bench_guest_sandbox(&guest);
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         measure_loop(paths, report, &kinds[i],
                      (struct loop){
                          .sandbox = sandbox,
-                         .function = bench_export(image, kinds[i].function),
+                         .function = bench_export(guest.image, kinds[i].function),
                          .rounds = {.type = PH_U64, .u64 = kinds[i].rounds},
                      });
     ph_sandbox_destroy(sandbox);
-    ph_image_close(image);
+    bench_guest_close(&guest);
 }
 
 /* ---- calling ------------------------------------------------------------------------------------------- */
@@ -160,27 +159,10 @@ static uint64_t call_once(void *context) {
     return end - start;
 }
 
-static ph_status next(void *context, ph_host_call *call, const ph_value *args, ph_value *result) {
-    (void)context;
-    (void)call;
-    result->i64 = args[0].i64 + 1;
-    return PH_OK;
-}
-
 static void measure_call(const struct bench_paths *paths, struct bench_report *report) {
-    const ph_signature signature = {.result = PH_I64, .count = 1, .args = {PH_I64}};
-    ph_image *image = bench_open(paths->bench_guests, "calls");
-    ph_config config = PH_CONFIG_INIT;
-    ph_sandbox *sandbox;
-    ph_error error;
-
-    config.backend = PH_BACKEND_SOFT;
-    bench_check(ph_sandbox_create(image, &config, &sandbox, &error), "a soft sandbox", &error);
-    bench_check(ph_sandbox_register(sandbox, "next", &signature, next, NULL), "registering `next`",
-                ph_sandbox_error(sandbox));
-    bench_check(ph_sandbox_start(sandbox), "starting", ph_sandbox_error(sandbox));
+    struct bench_guest guest = open_guest(paths, "calls", "add", bench_register_next);
     struct floor_soft_exit *exit = floor_soft_exit_new();
-    struct call call = {sandbox, bench_export(image, "add")};
+    struct call call = {bench_guest_sandbox(&guest), guest.function};
     enum { ALONE, OURS, SUBJECTS };
     struct bench_subject subjects[SUBJECTS] = {
         [ALONE] = {.once = floor_soft_exit_once, .context = exit},
@@ -195,8 +177,8 @@ static void measure_call(const struct bench_paths *paths, struct bench_report *r
     bench_report_row(report, "soft", "call of two i64", "us", subjects[OURS].wall, CALL_ROUNDS);
     bench_free(subjects, SUBJECTS);
     floor_soft_exit_free(exit);
-    ph_sandbox_destroy(sandbox);
-    ph_image_close(image);
+    ph_sandbox_destroy(call.sandbox);
+    bench_guest_close(&guest);
 }
 
 /* ---- restoring ----------------------------------------------------------------------------------------- */
@@ -205,7 +187,7 @@ static void measure_call(const struct bench_paths *paths, struct bench_report *r
 #define RESTORE_BATCH 50u
 
 static void measure_restore(const struct bench_paths *paths, struct bench_report *report) {
-    struct bench_guest guest = bench_guest_open(paths->bench_guests, "dirty", "dirty", NULL);
+    struct bench_guest guest = open_guest(paths, "dirty", "dirty", NULL);
     struct restored restored;
     enum { LEFT, PUT_BACK, SUBJECTS };
     struct bench_subject subjects[SUBJECTS] = {
@@ -213,8 +195,6 @@ static void measure_restore(const struct bench_paths *paths, struct bench_report
         [PUT_BACK] = {.once = restored_once, .context = &restored},
     };
 
-    guest.backend = PH_BACKEND_SOFT;
-    bench_guest_warm(&guest);
     restored_open(&restored, &guest, (ph_value){.type = PH_U32, .u32 = PAGES}, PAGES);
     bench_run(subjects, SUBJECTS, RESTORE_ROUNDS, RESTORE_BATCH);
     bench_report_ratio(report, "soft.restore_ratio", &subjects[PUT_BACK],

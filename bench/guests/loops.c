@@ -82,6 +82,14 @@ uint64_t checksum(uint64_t rounds) {
 }
 PH_EXPORT(checksum, PH_U64, PH_U64);
 
+/* Stores, and little beside. */
+uint64_t stores(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds * SIZE; i++)
+        *(volatile uint32_t *)&heads[i % 4096] = (uint32_t)i;
+    return rounds;
+}
+PH_EXPORT(stores, PH_U64, PH_U64);
+
 /* The smallest loop that there is. */
 uint64_t spin(uint64_t rounds) {
     uint64_t left = rounds * SIZE;

@@ -148,6 +148,24 @@ static void a_handler_may_repair_and_return(void) {
     CHECK(munmap(repaired, PAGE) == 0);
 }
 
+/* A fault between what sets the flags and what looks at them. */
+static void a_repaired_fault_keeps_the_flags(void) {
+    handle(SIGSEGV, repair, 0);
+    for (uint64_t value = 4; value <= 5; value++) {
+        uint8_t below = 2, equal = 2;
+        repaired = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        repairs = 0;
+        __asm__ volatile("test %[value], %[value]\n\tcmp $5, %[value]\n\tmovb $1, (%[page])\n\t"
+                         "setb %[below]\n\tsete %[equal]"
+                         : [below] "+r"(below), [equal] "+r"(equal)
+                         : [value] "r"(value), [page] "r"(repaired)
+                         : "memory", "cc");
+        CHECK(repairs == 1 && repaired[0] == 1);
+        CHECK(below == (value < 5) && equal == (value == 5));
+        CHECK(munmap(repaired, PAGE) == 0);
+    }
+}
+
 static void skip_two_bytes(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)info;
@@ -219,6 +237,7 @@ int main(void) {
     other_exceptions_have_their_signals();
     floating_point_exceptions_have_their_codes();
     a_handler_may_repair_and_return();
+    a_repaired_fault_keeps_the_flags();
     a_handler_may_change_registers();
     single_steps_can_be_counted();
     a_stack_overflow_can_be_handled_on_another_stack();
