@@ -151,17 +151,17 @@ static void a_handler_may_repair_and_return(void) {
 /* A fault between what sets the flags and what looks at them. */
 static void a_repaired_fault_keeps_the_flags(void) {
     handle(SIGSEGV, repair, 0);
-    for (uint64_t value = 4; value <= 5; value++) {
-        uint8_t below = 2, equal = 2;
+    for (uint64_t value = 4; value <= 6; value++) {
+        uint64_t sum = value;
+        uint8_t carry = 2, zero = 2;
         repaired = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         repairs = 0;
-        __asm__ volatile("test %[value], %[value]\n\tcmp $5, %[value]\n\tmovb $1, (%[page])\n\t"
-                         "setb %[below]\n\tsete %[equal]"
-                         : [below] "+r"(below), [equal] "+r"(equal)
-                         : [value] "r"(value), [page] "r"(repaired)
+        __asm__ volatile("add $-5, %[sum]\n\tmovb $1, (%[page])\n\tsetc %[carry]\n\tsetz %[zero]"
+                         : [sum] "+r"(sum), [carry] "+r"(carry), [zero] "+r"(zero)
+                         : [page] "r"(repaired)
                          : "memory", "cc");
         CHECK(repairs == 1 && repaired[0] == 1);
-        CHECK(below == (value < 5) && equal == (value == 5));
+        CHECK(carry == (value >= 5) && zero == (value == 5));
         CHECK(munmap(repaired, PAGE) == 0);
     }
 }

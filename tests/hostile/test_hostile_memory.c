@@ -162,6 +162,10 @@ static void what_lies_between_is_not_there(void **state) {
         PH__GVA(PH__HOLE_GPA),
         PH__GVA(0xfee00000),
         PH__GVA(PH__HIGH_GPA),
+        /* Where the soft backend has the page tables of its processor. */
+        0x1000,
+        0x2000000000,
+        0x2000003008,
         0x7ffffffff000,
     };
 
@@ -172,6 +176,16 @@ static void what_lies_between_is_not_there(void **state) {
 }
 
 /* The upper half, where other systems keep a kernel: a guest has none, and must not see the host's. */
+/* On the soft backend there is a page of its own, and the place where Unicorn is told to stop. */
+static void the_ways_of_a_backend_are_not_the_guests(void **state) {
+    (void)state;
+    test_needs_kvm();
+    expect_fault("jump", PH__GVA(0xb000), FAULT_USER);
+    expect_fault("jump", PH__GVA(0xb190), FAULT_USER);
+    expect_fault("jump", PH__GVA(0xb800), FAULT_USER);
+    expect_fault("write_64", PH__GVA(0xb800), FAULT_USER | FAULT_WRITE);
+}
+
 static void the_upper_half_is_not_there(void **state) {
     static const uint64_t places[] = {
         0xffff800000000000, 0xffff888000000000, 0xffffc90000000000, 0xffffd90000000000, 0xfffffe0000000000,
@@ -493,6 +507,7 @@ int main(void) {
         cmocka_unit_test(supervisor_pages_are_out_of_reach),
         cmocka_unit_test(the_monitors_code_can_only_be_run),
         cmocka_unit_test(what_lies_between_is_not_there),
+        cmocka_unit_test(the_ways_of_a_backend_are_not_the_guests),
         cmocka_unit_test(the_upper_half_is_not_there),
         cmocka_unit_test(an_address_that_is_not_canonical_is_a_fault),
         cmocka_unit_test(data_cannot_be_run),
