@@ -136,6 +136,14 @@ void ph__soft_take_page(struct ph__soft_vcpu *vcpu) {
     vcpu->stand_in = PH__SOFT_NO_PAGE;
 }
 
+/* Whether the access, when Unicorn goes on with it, is a page fault of the processor. */
+static bool becomes_page_fault(struct ph__soft_vcpu *vcpu, uc_mem_type type, uint64_t address) {
+    if (!vcpu->tables.entries)
+        return false;
+    return type == UC_MEM_WRITE_PROT ||
+           ((type == UC_MEM_READ_UNMAPPED || type == UC_MEM_WRITE_UNMAPPED) && give_page(vcpu, address));
+}
+
 static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int size, int64_t value,
                       void *context) {
     struct ph__soft_vcpu *vcpu = context;
@@ -143,8 +151,7 @@ static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int
     (void)engine;
     (void)value;
     if (vcpu->event == PH__SOFT_NONE) {
-        if (type == UC_MEM_WRITE_PROT ||
-            ((type == UC_MEM_READ_UNMAPPED || type == UC_MEM_WRITE_UNMAPPED) && give_page(vcpu, address)))
+        if (becomes_page_fault(vcpu, type, address))
             return true;
         vcpu->access = type;
         vcpu->address = address;
