@@ -46,16 +46,21 @@ __asm__(
     "mov %ds, seen+136(%rip)\n mov %es, seen+144(%rip)\n mov %fs, seen+152(%rip)\n mov %gs, seen+160(%rip)\n"
     "mov %ss, seen+168(%rip)\n mov %cs, seen+176(%rip)\n"
     "rdfsbase %rax\n mov %rax, seen+184(%rip)\n rdgsbase %rax\n mov %rax, seen+192(%rip)\n"
+    "cmpl $0, kept+12288+64(%rip)\n je 1f\n"
     "xor %ecx, %ecx\n xgetbv\n mov %eax, seen+200(%rip)\n mov %edx, seen+204(%rip)\n"
-    "xsave64 seen+256(%rip)\n"
+    "xsave64 seen+256(%rip)\n jmp 2f\n"
+    "1: fxsave64 seen+256(%rip)\n 2:\n"
     "pushq $2\n popfq\n"
     "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n"
     "ret\n"
     ".popsection\n");
 /* clang-format on */
 
+static void xsave_look_for(void);
+
 void call_wait(void) {
     memset(&seen, 0, sizeof seen);
+    xsave_look_for();
     call_wait_seeing();
 }
 
@@ -177,9 +182,20 @@ static struct {
     uint64_t flags;
     uint64_t end;
     uint64_t port, count, at; /* of an I/O instruction */
+    uint64_t has_xsave;       /* or else the vectors are those of FXSAVE */
     uint64_t string[1024];
 } kept __attribute__((aligned(4096), used));
 _Static_assert(offsetof(__typeof__(kept), xcr0) == VECTORS_SIZE, "as in the assembly");
+_Static_assert(offsetof(__typeof__(kept), has_xsave) == VECTORS_SIZE + 64, "as in the assembly");
+
+#define CPUID_1_ECX_OSXSAVE (1u << 27)
+
+static void xsave_look_for(void) {
+    uint32_t eax, ebx, ecx, edx;
+
+    __asm__ volatile("cpuid" : "=a"(eax), "=b"(ebx), "=c"(ecx), "=d"(edx) : "a"(1), "c"(0));
+    kept.has_xsave = (ecx & CPUID_1_ECX_OSXSAVE) != 0;
+}
 
 /* The ends. Each is entered with all registers full, and needs no stack. */
 /* clang-format off */
@@ -257,11 +273,13 @@ static void fill(uint64_t address, uint64_t size, uint64_t pattern) {
         words[i] = pattern;
 }
 
-/* An XSAVE image that is all pattern, but where the processor wants something else. AMX is left alone. */
+/* An XSAVE image that is all pattern, but where the processor wants something else. AMX is left alone. Its
+ * beginning is one of FXSAVE. */
 static void vectors_prepare(uint64_t pattern, bool keys) {
-    uint32_t low, high;
+    uint32_t low = 3, high;
 
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if (kept.has_xsave)
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     fill((uint64_t)kept.vectors, sizeof kept.vectors, pattern);
     kept.xcr0 = low & 0xe7; /* x87 SSE AVX AVX-512 */
     if (keys && low & 0x200)
@@ -351,7 +369,9 @@ static void spoil(uint64_t pattern, uint32_t end, uint32_t how, uint32_t port, u
     /* clang-format off */
     __asm__ volatile(
         "cld\n rep stosq\n"
-        "mov kept+12288(%%rip), %%eax\n xor %%edx, %%edx\n xrstor64 kept(%%rip)\n"
+        "cmpl $0, kept+12288+64(%%rip)\n je 1f\n"
+        "mov kept+12288(%%rip), %%eax\n xor %%edx, %%edx\n xrstor64 kept(%%rip)\n jmp 2f\n"
+        "1: fxrstor64 kept(%%rip)\n 2:\n"
         "mov $3, %%eax\n mov %%eax, %%ds\n mov %%eax, %%es\n mov %%eax, %%fs\n mov %%eax, %%gs\n"
         "mov kept+12288+16(%%rip), %%rax\n wrfsbase %%rax\n wrgsbase %%rax\n"
         "lea kept+4096(%%rip), %%rsp\n push kept+12288+24(%%rip)\n popfq\n"

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "abi/doorbell.h"
+#include "vm/backend.h"
 #include "vm/boot.h"
 #include "vm/paging.h"
 #include "vm/vcpu.h"
@@ -61,7 +62,7 @@ static inline uint64_t *bare_vm_entry(const struct bare_vm *vm, uint64_t gva) {
     }
 }
 
-/* Makes the VM. A test may change its memory before it starts it. */
+/* Makes the VM's memory. A test may change it before it starts the VM. */
 static inline void bare_vm_make(struct bare_vm *vm, const uint8_t *code, const uint8_t *code_end) {
     const struct ph__layout_request request = {
         .memory = 16u << 20, .image_gva = BARE_CODE_GVA, .image_size = BARE_IMAGE_SIZE};
@@ -83,18 +84,20 @@ static inline void bare_vm_make(struct bare_vm *vm, const uint8_t *code, const u
     ph__boot_write(&vm->memory);
     assert_true((size_t)(code_end - code) <= PH__PAGE_SIZE);
     memcpy(bare_vm_image(vm), code, (size_t)(code_end - code));
-
-    const struct ph__vcpu_options options = {.memory = &vm->memory, .monitor = ph__monitor()};
-    assert_int_equal(ph__backend_kvm.create(&options, &vm->vcpu, &error), PH_OK);
 }
 
-/* The guest will begin with the first byte of its code. */
+/* Makes the vCPU, on the backend that the tests run on. The guest will begin with the first byte of its code.
+ */
 static inline void bare_vm_start(struct bare_vm *vm) {
     const struct ph__region *stack = &vm->memory.layout.stack;
     const struct ph__regs regs = {.rip = BARE_CODE_GVA, .rsp = stack->gva + stack->size};
+    const struct ph__vcpu_options options = {.memory = &vm->memory, .monitor = ph__monitor()};
+    const struct ph__backend *backend;
     ph_error error = {0};
 
-    assert_int_equal(vm->vcpu->backend->start(vm->vcpu, &regs, &error), PH_OK);
+    assert_int_equal(ph__backend_find(PH_BACKEND_KVM, NULL, NULL, &backend, &error), PH_OK);
+    assert_int_equal(backend->create(&options, &vm->vcpu, &error), PH_OK);
+    assert_int_equal(backend->start(vm->vcpu, &regs, &error), PH_OK);
 }
 
 /* Runs to the next exit. */

