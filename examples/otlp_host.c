@@ -10,6 +10,8 @@
 #include <pinhole/otlp.h>
 #include <stdio.h>
 
+#include "backend.h"
+
 #define SECOND_NS 1000000000ull
 
 struct service {
@@ -66,6 +68,7 @@ static ph_status open_guest(struct service *service, const char *path, ph_error 
     ph_config config = PH_CONFIG_INIT;
     ph_status status = ph_image_open(path, 0, &service->image, error);
 
+    config.backend = example_backend();
     config.tracer = service->tracer;
     config.metrics = service->metrics;
     if (status == PH_OK)

@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "backend.h"
+
 #define THREADS 4
 #define REQUESTS 25
 
@@ -43,9 +45,10 @@ static void *serve_all(void *argument) {
 }
 
 /* A snapshot of the started guest, which is all that the pool needs. */
-static ph_status take_snapshot(ph_image *image, ph_snapshot **snapshot, ph_error *error) {
+static ph_status take_snapshot(ph_image *image, const ph_config *config, ph_snapshot **snapshot,
+                               ph_error *error) {
     ph_sandbox *sandbox;
-    ph_status status = ph_sandbox_create(image, NULL, &sandbox, error);
+    ph_status status = ph_sandbox_create(image, config, &sandbox, error);
 
     if (status != PH_OK)
         return status;
@@ -70,10 +73,12 @@ int main(int argc, char **argv) {
     int started = 0;
     bool failed = true;
 
+    limits.backend = example_backend();
     limits.timeout_ns = 10000000000;
     config.capacity = 3;
     config.sandbox = &limits;
-    if (argc != 2 || ph_image_open(argv[1], 0, &image, &error) || take_snapshot(image, &snapshot, &error) ||
+    if (argc != 2 || ph_image_open(argv[1], 0, &image, &error) ||
+        take_snapshot(image, &limits, &snapshot, &error) ||
         ph_pool_create(snapshot, &config, &service.pool, &error))
         goto clean_up;
     service.query = ph_image_find_export(image, "query");

@@ -8,6 +8,8 @@
 #include <pinhole/pinhole.h>
 #include <stdio.h>
 
+#include "backend.h"
+
 /* Runs one statement and prints its rows, or what the guest says is wrong with it. */
 static ph_status query(ph_sandbox *sandbox, const ph_function *function, const char *statement) {
     const ph_value text = {.type = PH_STR, .str = statement};
@@ -27,6 +29,7 @@ int main(int argc, char **argv) {
     ph_sandbox *sandbox = NULL;
     ph_error error = {.message = "one argument is needed: the guest"};
 
+    config.backend = example_backend();
     config.timeout_ns = 5000000000u;
     if (argc != 2 || ph_image_open(argv[1], 0, &image, &error) ||
         ph_sandbox_create(image, &config, &sandbox, &error)) {

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend.h"
+
 /* What our sink keeps. Its functions are called by the tracer's thread: read this after ph_tracer_flush. */
 struct summary {
     unsigned spans, rows;
@@ -96,6 +98,7 @@ int main(int argc, char **argv) {
     if (argc != 2 || make_tracer(&database.summary, &database.tracer, &error) ||
         ph_image_open(argv[1], 0, &image, &error))
         goto clean_up;
+    config.backend = example_backend();
     config.tracer = database.tracer; /* nothing else is needed, here or in the guest */
     if (ph_sandbox_create(image, &config, &database.sandbox, &error))
         goto clean_up;
