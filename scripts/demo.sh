@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Shows what pinhole is for: `demo.sh BUILD`, where BUILD is built and scripts/fetch-data.sh has fetched
-# busybox. Ends with an error when one of them does not do what the line before it says.
+# busybox. On the backend that PINHOLE_BACKEND names, or else on KVM, or where there is none on the soft one. Ends with an error when one of them does not do what the line before it says.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -38,6 +38,13 @@ show() {
 if ! "$pinhole" doctor >"$work/doctor"; then
     cat "$work/doctor" >&2
     exit 3
+fi
+
+# Each command would say it.
+no_kvm=$(sed -n 's/^backend kvm *not usable: //p' "$work/doctor")
+if [ -n "$no_kvm" ] && [ "${PINHOLE_BACKEND:-auto}" = auto ]; then
+    echo "All of this runs on the soft backend, which is slower and isolates less than KVM would: $no_kvm"
+    export PINHOLE_BACKEND=soft
 fi
 
 explain 'A function of an untrusted program, called in a micro-VM; it asks the host which day it is.'
