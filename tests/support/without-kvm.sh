@@ -19,6 +19,7 @@ if [ "${1:-}" != --inside ]; then
 fi
 shift
 
+trap 'echo "without-kvm.sh: /dev cannot be replaced here" >&2; exit 77' EXIT
 # The nodes are the machine's own: in a user namespace none can be made.
 new=$(mktemp -d)
 mount -t tmpfs -o mode=755 none "$new"
@@ -27,11 +28,10 @@ for node in null zero full random urandom tty; do
     : >"$new/$node"
     mount --bind "/dev/$node" "$new/$node"
 done
-for folder in shm pts; do
-    [ -d "/dev/$folder" ] || continue
-    mkdir "$new/$folder"
-    mount --rbind "/dev/$folder" "$new/$folder"
-done
+mkdir "$new/shm" "$new/pts"
+mount -t tmpfs none "$new/shm"
+mount -t devpts -o newinstance,ptmxmode=0666 none "$new/pts"
+ln -s pts/ptmx "$new/ptmx"
 ln -s /proc/self/fd "$new/fd"
 for stream in in:0 out:1 err:2; do
     ln -s "/proc/self/fd/${stream#*:}" "$new/std${stream%:*}"
@@ -39,4 +39,5 @@ done
 mount --rbind "$new" /dev
 umount -l "$new"
 rmdir "$new"
+trap - EXIT
 exec "$@"

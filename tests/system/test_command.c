@@ -418,34 +418,6 @@ static void the_environment_chooses_the_backend(void **state) {
     outcome_free(&outcome);
 }
 
-/* Runs the command where /dev/kvm cannot be opened. */
-static struct outcome run_without_kvm(const char *const *arguments) {
-    const char *module = getenv("PH_TEST_NO_KVM");
-
-    assert_non_null(module);
-    setenv("LD_PRELOAD", module ? module : "", 1);
-    struct outcome outcome = run_command(arguments);
-    unsetenv("LD_PRELOAD");
-    return outcome;
-}
-
-static void without_kvm_the_command_falls_back_and_says_so(void **state) {
-    (void)state;
-    if (!getenv("PH_TEST_PLUGIN"))
-        skip(); /* built without the soft backend */
-    struct outcome outcome =
-        run_without_kvm(ARGUMENTS("call", "--backend=auto", GUEST("types"), "echo_i32", "-7"));
-    assert_int_equal(outcome.status, 0);
-    assert_string_equal(outcome.out, "-7\n");
-    assert_non_null(strstr(outcome.err, "pinhole: running on the soft backend, which isolates less"));
-    assert_ptr_equal(strchr(outcome.err, '\n'), outcome.err + outcome.err_size - 1);
-    outcome_free(&outcome);
-    assert_prints(run_without_kvm(ARGUMENTS("call", "--backend=soft", GUEST("types"), "echo_i32", "-7")), 0,
-                  "-7\n");
-    assert_fails(run_without_kvm(ARGUMENTS("call", "--backend=kvm", GUEST("types"), "echo_i32", "-7")), 3,
-                 "pinhole: ");
-}
-
 static void soft_runs_where_it_is_asked_for(void **state) {
     (void)state;
     if (!getenv("PH_TEST_PLUGIN"))
@@ -457,7 +429,6 @@ static void soft_runs_where_it_is_asked_for(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_kvm_the_command_falls_back_and_says_so),
         cmocka_unit_test(soft_runs_where_it_is_asked_for),
         cmocka_unit_test(every_command_has_help),
         cmocka_unit_test(help_is_given_for_every_way_to_ask),
