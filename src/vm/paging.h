@@ -65,6 +65,9 @@ struct ph__range {
  * False when there is none left. Bounded as the walk is. */
 bool ph__paging_next(const struct ph__memory *memory, ph_gpa root, uint64_t *gva, struct ph__range *range);
 
+/* What is left of the page at (gva), if ring 3 can use it. Bounded as the walk is. */
+bool ph__paging_page(const struct ph__memory *memory, ph_gpa root, ph_gva gva, struct ph__range *range);
+
 /* Copies (size) bytes of guest memory at (gva) to (bytes), as ring 3 of the guest could read it.
  * False, with part of the bytes copied, when it could not. */
 bool ph__guest_read(const struct ph__memory *memory, ph_gva gva, void *bytes, size_t size);

@@ -97,6 +97,13 @@ static uint64_t step(const struct ph__memory *memory, ph_gpa root, uint64_t gva,
     }
 }
 
+bool ph__paging_page(const struct ph__memory *memory, ph_gpa root, ph_gva gva, struct ph__range *range) {
+    *range = (struct ph__range){0};
+    if (gva.value < PH__USER_END)
+        step(memory, root, gva.value, range);
+    return range->size != 0;
+}
+
 static bool same_access(const struct ph__access *one, const struct ph__access *other) {
     return one->writable == other->writable && one->executable == other->executable;
 }

@@ -73,23 +73,18 @@ static ph_status make_pages(struct ph__soft_vcpu *vcpu, ph_error *error) {
     return PH_OK;
 }
 
-/* Has the processor see the guest's memory as the page tables are now. */
-static ph_status show_memory(struct ph__soft_vcpu *vcpu, ph_error *error) {
-    ph_status status = ph__soft_mirror(vcpu, error);
-
-    return status == PH_OK ? ph__soft_tables_make(vcpu, error) : status;
-}
-
 static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uc_err failed = uc_open(UC_ARCH_X86, UC_MODE_64, &vcpu->engine);
 
     if (failed != UC_ERR_OK)
         return ph__error_set(error, failed == UC_ERR_NOMEM ? PH_E_MEMORY : PH_E_BACKEND,
                              "Unicorn does not open: %s", uc_strerror(failed));
-    ph_status status = ph__soft_hook(vcpu, error);
+    ph_status status = ph__soft_prepare(vcpu, error);
+    if (status == PH_OK)
+        status = ph__soft_hook(vcpu, error);
     if (status == PH_OK)
         status = ph__soft_boot(vcpu, error);
-    return status == PH_OK ? show_memory(vcpu, error) : status;
+    return status == PH_OK ? ph__soft_mirror(vcpu, true, error) : status;
 }
 
 static void ask_cpuid(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
@@ -168,7 +163,7 @@ uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
     /* The end has to be in the processor's page tables: Unicorn looks for code in front of it, and is not
      * prepared for a page fault. */
     if (ph__soft_guard(vcpu->engine, gva, END_GVA, &result)) {
-        ph__soft_take_page(vcpu);
+        vcpu->way->settle(vcpu);
     } else {
         vcpu->event = PH__SOFT_GIVEN_UP;
         vcpu->given_up = true;
@@ -193,14 +188,16 @@ static bool is_canonical(uint64_t address) {
 
 /* Whether page tables have something for (address), and what. */
 static bool translates(const struct ph__soft_vcpu *vcpu, uint64_t address, struct ph__access *access) {
-    const struct ph__soft_range *range = ph__soft_find(vcpu, address);
+    const ph_gpa root = ph__paging_root(vcpu->memory);
     struct ph__translation translation;
+    struct ph__range range;
 
-    if (range) {
-        *access = range->access;
+    if (ph__paging_page(vcpu->memory, root, (ph_gva){address}, &range)) {
+        *access = range.access;
         return true;
     }
-    if (!ph__paging_walk(vcpu->memory, ph__paging_root(vcpu->memory), (ph_gva){address}, &translation))
+    /* Pages of ring 0. */
+    if (!ph__paging_walk(vcpu->memory, root, (ph_gva){address}, &translation))
         return false;
     *access = translation.access;
     return true;
@@ -372,6 +369,8 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
     case PH__SOFT_ACCESS:
         report_access(vcpu, exit);
         return true;
+    case PH__SOFT_MISSED:
+        return false;
     case PH__SOFT_IO:
         report_io(vcpu, exit);
         return true;
@@ -404,6 +403,7 @@ static uc_err enter(struct ph__soft_vcpu *vcpu) {
     vcpu->vcpu.regs_changed = false;
     uc_err result = ph__soft_go(vcpu, vcpu->regs.rip);
     ph__soft_regs_get(vcpu);
+    vcpu->retrying = vcpu->event == PH__SOFT_MISSED;
     return result;
 }
 
@@ -433,19 +433,28 @@ static void soft_unkick(struct ph__vcpu *base) {
 
 /* ---- page tables and snapshots ------------------------------------------------------------------------- */
 
+/* Whether an entry of a page table is one that code can be behind. */
+static bool is_code(uint64_t entry) {
+    return (entry & PH__PTE_PRESENT) && !(entry & PH__PTE_NO_EXECUTE);
+}
+
 /* There is no ring 0 and no processor that has seen an entry: the host stores. */
 static ph_status soft_poke(struct ph__vcpu *base, uint32_t count, ph_error *error) {
     struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
     const struct ph__region *tables = &vcpu->memory->layout.page_tables;
     const struct ph__poke *pokes = ph__memory_pokes(vcpu->memory);
+    bool code = false;
+    uint64_t old;
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t offset = pokes[i].entry_gva - PH__WINDOW_GVA;
         if (offset < tables->offset || offset - tables->offset > tables->size - sizeof pokes[i].value)
             return ph__error_set(error, PH_E_SYSTEM, "a change of page tables outside them");
+        memcpy(&old, vcpu->memory->base + offset, sizeof old);
+        code = code || is_code(old) || is_code(pokes[i].value);
         memcpy(vcpu->memory->base + offset, &pokes[i].value, sizeof pokes[i].value);
     }
-    return show_memory(vcpu, error);
+    return ph__soft_mirror(vcpu, code, error);
 }
 
 static ph_status state_failed(ph_error *error) {

@@ -116,34 +116,6 @@ static bool on_undefined(uc_engine *engine, void *context) {
     return false;
 }
 
-/* Unicorn looks into its own map first, and where that has nothing RIP and flags are left behind. So the page
- * that is missing is put there, without being in the page tables of the processor, for which it then is a
- * page fault (soft_tables.c). False when that cannot be. */
-static bool give_page(struct ph__soft_vcpu *vcpu, uint64_t address) {
-    const uint64_t page = address & ~(PH__PAGE_SIZE - 1);
-
-    if (vcpu->stand_in != PH__SOFT_NO_PAGE ||
-        uc_mem_map_ptr(vcpu->engine, page, PH__PAGE_SIZE, UC_PROT_READ | UC_PROT_WRITE,
-                       vcpu->pages + PH__SOFT_STAND_IN) != UC_ERR_OK)
-        return false;
-    vcpu->stand_in = page;
-    return true;
-}
-
-void ph__soft_take_page(struct ph__soft_vcpu *vcpu) {
-    if (vcpu->stand_in != PH__SOFT_NO_PAGE)
-        uc_mem_unmap(vcpu->engine, vcpu->stand_in, PH__PAGE_SIZE);
-    vcpu->stand_in = PH__SOFT_NO_PAGE;
-}
-
-/* Whether the access, when Unicorn goes on with it, is a page fault of the processor. */
-static bool becomes_page_fault(struct ph__soft_vcpu *vcpu, uc_mem_type type, uint64_t address) {
-    if (!vcpu->tables.entries)
-        return false;
-    return type == UC_MEM_WRITE_PROT ||
-           ((type == UC_MEM_READ_UNMAPPED || type == UC_MEM_WRITE_UNMAPPED) && give_page(vcpu, address));
-}
-
 static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int size, int64_t value,
                       void *context) {
     struct ph__soft_vcpu *vcpu = context;
@@ -151,10 +123,10 @@ static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int
     (void)engine;
     (void)value;
     if (vcpu->event == PH__SOFT_NONE) {
-        if (becomes_page_fault(vcpu, type, address))
+        if (vcpu->way->goes_on(vcpu, type, address))
             return true;
         vcpu->access = type;
-        vcpu->address = address;
+        vcpu->address = vcpu->way->address(address);
         vcpu->size = size > 0 ? (uint32_t)size : 1;
     }
     stop(vcpu, PH__SOFT_ACCESS);

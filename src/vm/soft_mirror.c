@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * The mirror: what our page tables let ring 3 reach, as Unicorn's memory map (soft_parts.h). Made when a vCPU
- * is made, and again when page tables change; only what differs is mapped again, since each mapping costs
- * Unicorn more than the one before.
+ * The mirror: what our page tables let ring 3 reach, or only execute, as runs of pages (soft_parts.h). Made
+ * when a vCPU is made, and again when page tables change. Whoever follows it is told only what differs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,7 @@ static void read_only(const struct ph__memory *memory, uint64_t parts[3][2]) {
     parts[2][1] = layout->files.offset + layout->files.size;
 }
 
-/* Whether the host may write at (offset), and how many of (size) bytes that is so for. */
-static bool host_writes(const struct ph__memory *memory, uint64_t offset, uint64_t *size) {
+bool ph__soft_host_writes(const struct ph__memory *memory, uint64_t offset, uint64_t *size) {
     uint64_t parts[3][2];
 
     read_only(memory, parts);
@@ -66,10 +64,9 @@ static bool add_pieces(const struct ph__memory *memory, struct ph__soft_ranges *
             .gva = from->gva + done,
             .size = from->size - done,
             .host = memory->base + from->offset + done,
-            .access = from->access,
             .protection = UC_PROT_READ,
         };
-        bool writes = host_writes(memory, from->offset + done, &range.size);
+        bool writes = ph__soft_host_writes(memory, from->offset + done, &range.size);
         if (from->access.writable && writes)
             range.protection |= UC_PROT_WRITE;
         if (from->access.executable)
@@ -81,12 +78,13 @@ static bool add_pieces(const struct ph__memory *memory, struct ph__soft_ranges *
     return true;
 }
 
-static bool wanted(const struct ph__memory *memory, struct ph__soft_ranges *list) {
+static bool wanted(const struct ph__soft_vcpu *vcpu, struct ph__soft_ranges *list) {
+    const struct ph__memory *memory = vcpu->memory;
     struct ph__range range;
     uint64_t gva = 0;
 
     while (ph__paging_next(memory, ph__paging_root(memory), &gva, &range))
-        if (!add_pieces(memory, list, &range))
+        if ((vcpu->way->mirrors_data || range.access.executable) && !add_pieces(memory, list, &range))
             return false;
     return true;
 }
@@ -105,8 +103,8 @@ static bool has(const struct ph__soft_ranges *list, size_t *at, const struct ph_
     return *at < list->count && same(&list->ranges[*at], range);
 }
 
-/* Unicorn keeps translations of what it unmaps, and takes them again for what comes to the same place. Its
- * other way to drop them, all at once, writes a gigabyte. */
+/* Unicorn keeps translations of what has gone, and takes them again for what comes to the same place. Its
+ * other way to drop them, all at once, writes a gigabyte in most versions. */
 static void forget_range(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range) {
     if (range->protection & UC_PROT_EXEC)
         uc_ctl_remove_cache(vcpu->engine, range->gva, range->gva + range->size);
@@ -117,7 +115,7 @@ void ph__soft_forget(struct ph__soft_vcpu *vcpu) {
         forget_range(vcpu, &vcpu->mirror.ranges[i]);
 }
 
-static bool unmap_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+static bool remove_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
     size_t at = 0;
 
     for (size_t i = 0; i < vcpu->mirror.count; i++) {
@@ -126,13 +124,13 @@ static bool unmap_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *
             continue;
         *code = *code || (range->protection & UC_PROT_EXEC);
         forget_range(vcpu, range);
-        if (uc_mem_unmap(vcpu->engine, range->gva, range->size) != UC_ERR_OK)
+        if (!vcpu->way->remove(vcpu, range))
             return false;
     }
     return true;
 }
 
-static bool map_new(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+static bool add_new(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
     size_t at = 0;
 
     for (size_t i = 0; i < list->count; i++) {
@@ -140,18 +138,17 @@ static bool map_new(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *li
         if (has(&vcpu->mirror, &at, range))
             continue;
         *code = *code || (range->protection & UC_PROT_EXEC);
-        if (uc_mem_map_ptr(vcpu->engine, range->gva, range->size, range->protection, range->host) !=
-            UC_ERR_OK)
+        if (!vcpu->way->add(vcpu, range))
             return false;
     }
     return true;
 }
 
-ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
+static ph_status mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
     struct ph__soft_ranges list = {0};
     bool code = false;
 
-    if (!wanted(vcpu->memory, &list) || !unmap_old(vcpu, &list, &code) || !map_new(vcpu, &list, &code)) {
+    if (!wanted(vcpu, &list) || !remove_old(vcpu, &list, &code) || !add_new(vcpu, &list, &code)) {
         free(list.ranges);
         return no_memory(error);
     }
@@ -161,9 +158,16 @@ ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
     return code ? ph__soft_hook_doorbells(vcpu, error) : PH_OK;
 }
 
+ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, bool code, ph_error *error) {
+    ph_status status = code || vcpu->way->mirrors_data ? mirror(vcpu, error) : PH_OK;
+
+    return status == PH_OK ? vcpu->way->changed(vcpu, error) : status;
+}
+
 /* ---- asking it ----------------------------------------------------------------------------------------- */
 
-const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uint64_t gva) {
+/* The range that (gva) is in, NULL if none. */
+static const struct ph__soft_range *find(const struct ph__soft_vcpu *vcpu, uint64_t gva) {
     size_t low = 0, high = vcpu->mirror.count;
 
     while (low < high) {
@@ -183,7 +187,7 @@ size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *b
     size_t got = 0;
 
     for (; got < size; got++) {
-        const struct ph__soft_range *range = ph__soft_find(vcpu, gva + got);
+        const struct ph__soft_range *range = find(vcpu, gva + got);
         if (!range || !(range->protection & UC_PROT_EXEC))
             break;
         bytes[got] = range->host[gva + got - range->gva];

@@ -3,10 +3,9 @@
  * What the files of the soft backend share: the vCPU, and what each file does for soft.c. Unicorn's names
  * stay in here; nothing else of pinhole includes them.
  *
- * Unicorn checks permissions and takes a physical address to be the virtual one, so its memory map is a
- * mirror of our page tables (soft_mirror.c), and its processor has page tables of its own that say no more
- * than what is there (soft_tables.c). That processor stands in ring 3 all the time: there is no ring 0, and
- * none of the monitor's stubs ever runs.
+ * What our page tables say Unicorn learns in one of two ways: its memory map is a mirror of them
+ * (soft_map.c), or it asks for each page (soft_tlb.c). Its processor stands in ring 3 all the time: there is
+ * no ring 0, and none of the monitor's stubs ever runs.
  */
 #ifndef PH_VM_SOFT_PARTS_H
 #define PH_VM_SOFT_PARTS_H
@@ -23,7 +22,7 @@
 #define PH__SOFT_CODE_GVA PH__GVA(0xb000ull)
 #define PH__SOFT_DATA_GVA PH__GVA(0xd000ull)
 
-/* Position of a third page, which the guest gets to see nothing of (soft_hooks.c). */
+/* Position of a third page, which the guest gets to see nothing of (soft_map.c). */
 #define PH__SOFT_STAND_IN (2 * PH__PAGE_SIZE)
 #define PH__SOFT_NO_PAGE UINT64_MAX
 
@@ -38,13 +37,12 @@
 #define PH__SOFT_SELECT 0x270u  /* DS, ES, FS, GS from AX, BX, CX, DX */
 #define PH__SOFT_END 0x800u     /* nothing: where Unicorn is told to stop */
 
-/* A run of guest memory that Unicorn has. */
+/* A run of guest memory in the mirror. */
 struct ph__soft_range {
     uint64_t gva;
     uint64_t size;
     uint8_t *host;
-    struct ph__access access; /* what the page tables say */
-    uint32_t protection;      /* UC_PROT_*: less, where the host itself may not write */
+    uint32_t protection; /* UC_PROT_*: less than page tables say, where the host itself may not write */
 };
 
 struct ph__soft_ranges {
@@ -73,6 +71,7 @@ enum ph__soft_event {
     PH__SOFT_INTERRUPT, /* (vector): an exception, or an `int` instruction */
     PH__SOFT_UNDEFINED,
     PH__SOFT_ACCESS,  /* (address), (size), (access): to memory that is not so */
+    PH__SOFT_MISSED,  /* the same, and only where the instruction is is known: (retrying) it tells the rest */
     PH__SOFT_IO,      /* (io) */
     PH__SOFT_STRAYED, /* onto the page of code */
     PH__SOFT_GIVEN_UP /* by Unicorn itself, which can then only be closed */
@@ -86,6 +85,32 @@ struct ph__soft_io {
     struct ph__regs regs; /* at it, but for flags; RIP is there or a little before */
 };
 
+struct ph__soft_vcpu;
+
+/* How Unicorn comes to guest memory. */
+struct ph__soft_way {
+    bool mirrors_data; /* the mirror has all of memory, and not code alone */
+    /* Prepares a new engine: the backend's own two pages are there afterwards. False when Unicorn fails. */
+    bool (*start)(struct ph__soft_vcpu *vcpu);
+    /* What is no longer in the mirror, and what is new in it. False without memory. */
+    bool (*remove)(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range);
+    bool (*add)(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range);
+    /* The mirror has followed the page tables, or only code has and data need not be in it. PH_E_MEMORY,
+     * PH_E_SYSTEM. */
+    ph_status (*changed)(struct ph__soft_vcpu *vcpu, ph_error *error);
+    /* An access that Unicorn refuses, of (type) at (address): true if it is to go on, and then comes to a
+     * page fault of its processor. */
+    bool (*goes_on)(struct ph__soft_vcpu *vcpu, uc_mem_type type, uint64_t address);
+    /* A run is over: takes back what Unicorn was told of memory that is not there. */
+    void (*settle)(struct ph__soft_vcpu *vcpu);
+    /* The guest's address for one that Unicorn says it has no memory at. */
+    uint64_t (*address)(uint64_t missing);
+};
+
+/* soft_map.c: for Unicorn 2.0. soft_tlb.c: for 2.1 and later; NULL when built with an older one. */
+extern const struct ph__soft_way ph__soft_map;
+extern const struct ph__soft_way *const ph__soft_tlb;
+
 struct ph__soft_vcpu {
     struct ph__vcpu vcpu;
     struct ph__regs regs;
@@ -93,7 +118,8 @@ struct ph__soft_vcpu {
     const struct ph__monitor_header *monitor;
     uc_engine *engine;
     uc_context *context;
-    uint8_t *pages; /* code, data, and one that is never reached (soft_hooks.c) */
+    uint8_t *pages; /* code, data, and one that is never reached (soft_map.c) */
+    const struct ph__soft_way *way;
     struct ph__soft_ranges mirror;
     struct ph__soft_tables tables;
     uc_hook doorbells[PH__SOFT_DOORBELLS];
@@ -108,6 +134,7 @@ struct ph__soft_vcpu {
     _Atomic bool kicked;
     bool step_due; /* the last doorbell was rung under single step */
     bool serving;  /* on our own page, because we have sent it there */
+    bool retrying; /* at an instruction that has been PH__SOFT_MISSED */
     enum ph__soft_event event;
     uint32_t vector;
     uint64_t address;
@@ -117,14 +144,15 @@ struct ph__soft_vcpu {
     uint64_t stand_in; /* the page that was given to Unicorn for the last access, or PH__SOFT_NO_PAGE */
 };
 
-/* soft_mirror.c: makes Unicorn's memory what the page tables say. PH_E_MEMORY. */
-ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, ph_error *error);
+/* soft_mirror.c: makes Unicorn's memory what the page tables say. (code): what can be executed may have
+ * changed. PH_E_MEMORY. */
+ph_status ph__soft_mirror(struct ph__soft_vcpu *vcpu, bool code, ph_error *error);
+
+/* Whether the host may write at (offset) of the host range, and how many of (*size) bytes that is so for. */
+bool ph__soft_host_writes(const struct ph__memory *memory, uint64_t offset, uint64_t *size);
 
 /* Drops translations of all code. */
 void ph__soft_forget(struct ph__soft_vcpu *vcpu);
-
-/* The range that (gva) is in, NULL if none. */
-const struct ph__soft_range *ph__soft_find(const struct ph__soft_vcpu *vcpu, uint64_t gva);
 
 /* Copies up to (size) bytes of memory that the guest can execute at (gva); returns how many there are. */
 size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *bytes, size_t size);
@@ -147,7 +175,11 @@ ph_status ph__soft_hook_doorbells(struct ph__soft_vcpu *vcpu, ph_error *error);
 /* soft_cpuid.c: the leaf that a guest sees: EAX, EBX, ECX, EDX. */
 void ph__soft_cpuid(uint32_t leaf, uint32_t index, uint32_t words[4]);
 
-/* soft_state.c: brings a new engine into ring 3. PH_E_BACKEND when this is not the Unicorn that we know. */
+/* soft_state.c: chooses how a new engine comes to guest memory, before anything else is asked of it.
+ * PH_E_MEMORY; PH_E_BACKEND when this was not built for the library that is there. */
+ph_status ph__soft_prepare(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* Brings it into ring 3. PH_E_BACKEND when this is not the Unicorn that we know. */
 ph_status ph__soft_boot(struct ph__soft_vcpu *vcpu, ph_error *error);
 /* Registers of the engine to (vcpu)->regs and back; RIP goes in with the next run. */
 void ph__soft_regs_get(struct ph__soft_vcpu *vcpu);
@@ -184,9 +216,6 @@ bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t 
 /* soft_guard.c: uc_emu_start from (gva) to (end), with its (*result). False when Unicorn wanted to end the
  * process. */
 bool ph__soft_guard(uc_engine *engine, uint64_t gva, uint64_t end, uc_err *result);
-
-/* Takes back the page that a callback gave to Unicorn in the run that is over. */
-void ph__soft_take_page(struct ph__soft_vcpu *vcpu);
 
 /* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);

@@ -5,6 +5,7 @@
  * registers can only be loaded by code, and FXSAVE gives the x87 and SSE state bit for bit in the very form
  * that a snapshot has.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 
 #define CR0_VALUE 0x33ull    /* NE ET MP PE; paging comes later (soft_tables.c) */
 #define CR4_VALUE 0x10620ull /* FSGSBASE OSXMMEXCPT OSFXSR PAE */
+#define VERSION_2_1 0x02010000u
 #define RFLAGS_FIXED 0x2ull
 #define RFLAGS_USER 0x250dd5ull
 
@@ -21,6 +23,7 @@
 #define FXSAVE_SIZE 512u
 #define FXSAVE_USED 464u
 #define XSTATE_X87_SSE 0x3u
+#define X87_PLACE 8u
 
 /* A selector that there is no descriptor for, and the error code that loading it gives: one that no register
  * holds then. */
@@ -90,9 +93,39 @@ static bool serve(struct ph__soft_vcpu *vcpu, uint64_t routine) {
 
 /* ---- into ring 3 --------------------------------------------------------------------------------------- */
 
+static ph_status no_memory(ph_error *error) {
+    return ph__error_set(error, PH_E_MEMORY, "no memory for an emulated processor");
+}
+
+/* "major.minor.patch" of the library that is there. */
+static const char *version_text(char text[16]) {
+    const unsigned version = uc_version(NULL, NULL);
+
+    snprintf(text, 16, "%u.%u.%u", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);
+    return text;
+}
+
 static ph_status unknown(ph_error *error, const char *what) {
-    return ph__error_set(error, PH_E_BACKEND,
-                         "this Unicorn Engine is not one that pinhole knows (2.0.1 is): %s", what);
+    char text[16];
+    return ph__error_set(
+        error, PH_E_BACKEND,
+        "this Unicorn Engine, %s, is not one that pinhole knows (2.0.1, 2.1.1 and 2.1.4 are): %s",
+        version_text(text), what);
+}
+
+/* What the library can do now, which need not be what its header had when this was built. Unicorn 2.1 cuts
+ * the top off addresses unless it is asked what they mean. */
+ph_status ph__soft_prepare(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    char text[16];
+
+    vcpu->way = uc_version(NULL, NULL) < VERSION_2_1 ? &ph__soft_map : ph__soft_tlb;
+    if (!vcpu->way)
+        return ph__error_set(
+            error, PH_E_BACKEND,
+            "pinhole-soft.so was built with Unicorn %d.%d.%d, and the library here is %s, which "
+            "works in another way: build pinhole again with that",
+            UC_API_MAJOR, UC_API_MINOR, UC_API_PATCH, version_text(text));
+    return vcpu->way->start(vcpu) ? PH_OK : no_memory(error);
 }
 
 static bool enter_ring3(struct ph__soft_vcpu *vcpu) {
@@ -138,7 +171,7 @@ static ph_status find_exception(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uc_context *before;
 
     if (uc_context_alloc(vcpu->engine, &before) != UC_ERR_OK)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for an emulated processor");
+        return no_memory(error);
     bool made = write_register(vcpu, UC_X86_REG_RBX, PROBE_SELECTOR) &&
                 uc_context_save(vcpu->engine, before) == UC_ERR_OK && !serve(vcpu, PH__SOFT_PROBE) &&
                 vcpu->event == PH__SOFT_INTERRUPT && vcpu->vector == PH__SOFT_PROTECTION_VECTOR &&
@@ -160,12 +193,8 @@ static ph_status find_exception(struct ph__soft_vcpu *vcpu, ph_error *error) {
 }
 
 ph_status ph__soft_boot(struct ph__soft_vcpu *vcpu, ph_error *error) {
-    if (uc_context_alloc(vcpu->engine, &vcpu->context) != UC_ERR_OK ||
-        uc_mem_map_ptr(vcpu->engine, PH__SOFT_CODE_GVA, PH__PAGE_SIZE, UC_PROT_READ | UC_PROT_EXEC,
-                       vcpu->pages) != UC_ERR_OK ||
-        uc_mem_map_ptr(vcpu->engine, PH__SOFT_DATA_GVA, PH__PAGE_SIZE, UC_PROT_READ | UC_PROT_WRITE,
-                       vcpu->pages + PH__PAGE_SIZE) != UC_ERR_OK)
-        return ph__error_set(error, PH_E_MEMORY, "no memory for an emulated processor");
+    if (uc_context_alloc(vcpu->engine, &vcpu->context) != UC_ERR_OK)
+        return no_memory(error);
     write_code(vcpu);
     if (!enter_ring3(vcpu))
         return unknown(error, "it does not come to ring 3");
@@ -259,9 +288,18 @@ static void put_vectors(struct ph__soft_vcpu *vcpu, const struct ph__processor *
         memset(area + 160, 0, 256);
 }
 
+/* Where the last x87 instruction was: 2.1 gives that in FXSAVE and does not take it in FXRSTOR. */
+static bool write_x87_place(struct ph__soft_vcpu *vcpu) {
+    uint64_t place;
+
+    memcpy(&place, vcpu->pages + PH__PAGE_SIZE + X87_PLACE, sizeof place);
+    return write_register(vcpu, UC_X86_REG_FIP, place);
+}
+
 bool ph__soft_state_set(struct ph__soft_vcpu *vcpu, const struct ph__processor *processor) {
     put_vectors(vcpu, processor);
-    return serve(vcpu, PH__SOFT_RESTORE) && write_register(vcpu, UC_X86_REG_RAX, processor->ds) &&
+    return serve(vcpu, PH__SOFT_RESTORE) && write_x87_place(vcpu) &&
+           write_register(vcpu, UC_X86_REG_RAX, processor->ds) &&
            write_register(vcpu, UC_X86_REG_RBX, processor->es) &&
            write_register(vcpu, UC_X86_REG_RCX, processor->fs) &&
            write_register(vcpu, UC_X86_REG_RDX, processor->gs) && serve(vcpu, PH__SOFT_SELECT) &&

@@ -137,6 +137,16 @@ LIE_ASM(xabort, "xabort $1");
 LIE_ASM(rdrand, "rdrand %%rax");
 LIE_ASM(movsxd, ".byte 0x63, 0xc0");
 
+/* Faults at address 0, behind instructions that do not fault; R8 is where. */
+#define FAULT_AT(code) "lea 1f(%%rip), %%r8\n xor %%edi, %%edi\n mov (%%rsp), %%rax\n inc %%eax\n 1: " code
+LIE_ASM(fault_load, FAULT_AT("mov (%%rdi), %%rax"));
+LIE_ASM(fault_vector_load, FAULT_AT("movups (%%rdi), %%xmm0"));
+LIE_ASM(fault_vector_store, FAULT_AT("movups %%xmm0, (%%rdi)"));
+LIE_ASM(fault_exchange, FAULT_AT("xchg %%rax, (%%rdi)"));
+LIE_ASM(fault_locked, FAULT_AT("lock incq (%%rdi)"));
+LIE_ASM(fault_x87, FAULT_AT("fldl (%%rdi)"));
+LIE_ASM(fault_string, FAULT_AT("stosq"));
+
 /* ---- int N --------------------------------------------------------------------------------------------- */
 
 /* clang-format off */

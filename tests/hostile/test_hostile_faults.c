@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GUEST "faults"
@@ -193,10 +194,41 @@ static void an_exhausted_heap_is_no_fault(void **state) {
     hostile_end(&hostile, "heap_exhaustion");
 }
 
+/* Whatever the instruction, and whatever is in front of it. The guest has in R8 where it is. */
+static void a_fault_is_at_its_instruction(void **state) {
+    static const struct {
+        const char *name;
+        uint32_t error_code;
+    } ends[] = {
+        {"fault_load", USER},
+        {"fault_vector_load", USER},
+        {"fault_vector_store", USER | WRITE},
+        {"fault_exchange", USER | WRITE},
+        {"fault_locked", USER | WRITE},
+        {"fault_x87", USER},
+        {"fault_string", USER | WRITE},
+    };
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct hostile hostile;
+        hostile_begin(&hostile, "hostile_instructions", NULL);
+        const ph_status status = hostile_call(&hostile, ends[i].name, NO_ARGS, NULL);
+        const ph_error *error = ph_sandbox_error(hostile.sandbox);
+        const uint64_t place = hostile.sandbox->vcpu->regs->r8;
+        if (status != PH_E_PAGE_FAULT || error->error_code != ends[i].error_code || error->rip != place)
+            fail_msg("%s: error code 0x%x at 0x%llx instead of 0x%llx: %s", ends[i].name, error->error_code,
+                     (unsigned long long)error->rip, (unsigned long long)place, error->message);
+        hostile_end(&hostile, ends[i].name);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_fault_has_its_status_and_says_where),
         cmocka_unit_test(a_page_fault_tells_its_address),
+        cmocka_unit_test(a_fault_is_at_its_instruction),
         cmocka_unit_test(a_stack_overflow_is_told_by_its_guard_page),
         cmocka_unit_test(a_foreign_port_is_a_breach_of_the_protocol),
         cmocka_unit_test(a_fault_that_cannot_be_delivered_is_a_double_fault),

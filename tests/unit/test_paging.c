@@ -275,12 +275,20 @@ static void hand_free(struct hand *hand) {
     munmap(hand->memory.base, hand->memory.layout.size);
 }
 
-/* Walks; what it finds is always inside the memory. */
+/* Walks; what it finds is always inside the memory, and is what a look for a page of ring 3 finds. */
 static bool hand_walk(const struct hand *hand, uint64_t gva, struct ph__translation *at) {
     bool found = ph__paging_walk(&hand->memory, (ph_gpa){0}, (ph_gva){gva}, at);
+    struct ph__range page;
 
+    assert_int_equal(ph__paging_page(&hand->memory, (ph_gpa){0}, (ph_gva){gva}, &page),
+                     found && at->access.user);
     if (found)
         assert_non_null(ph__memory_at(&hand->memory, at->gpa, at->contiguous));
+    if (page.size) {
+        assert_true(page.gva == gva && page.size == at->contiguous);
+        assert_true(ph__gpa_of_offset(page.offset) == at->gpa.value);
+        assert_memory_equal(&page.access, &at->access, sizeof page.access);
+    }
     return found;
 }
 
