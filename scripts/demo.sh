@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Shows what pinhole is for: `demo.sh BUILD`, where BUILD is built and scripts/fetch-data.sh has fetched
-# busybox. On the backend that PINHOLE_BACKEND names, or else on KVM, or where there is none on the soft one. Ends with an error when one of them does not do what the line before it says.
+# busybox. On the backend that PINHOLE_BACKEND names, or else on KVM, or where there is none on the soft one. Ends with an
+# error when one of them does not do what the line before it says.
 set -eu
 
 cd "$(dirname "$0")/.."
