@@ -16,13 +16,6 @@
 #include "base/error.h"
 #include "base/system.h"
 
-/* RTLD_DEEPBIND: see soft_guard.c. AddressSanitizer ends a process that asks for it. */
-#ifdef __SANITIZE_ADDRESS__
-#define PLUGIN_FLAGS (RTLD_NOW | RTLD_LOCAL)
-#else
-#define PLUGIN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
-#endif
-
 #define PLUGIN "pinhole-soft.so"
 #define PLUGIN_SYMBOL "ph__backend_plugin"
 #define PATH_SIZE 4096
@@ -83,6 +76,11 @@ static ph_status refuse(const char *path, ph_error *error) {
     return ph__error_set(error, PH_E_BACKEND, "the soft backend's plug-in %s does not open: %s", path, why);
 }
 
+/* RTLD_DEEPBIND: see soft_guard.c. A process with AddressSanitizer in it, ours or not, is ended for that. */
+static int flags(void) {
+    return RTLD_NOW | RTLD_LOCAL | (dlsym(RTLD_DEFAULT, "__asan_init") ? 0 : RTLD_DEEPBIND);
+}
+
 static ph_status load(ph_error *error) {
     char path[PATH_SIZE + 64];
 
@@ -91,7 +89,7 @@ static ph_status load(ph_error *error) {
                              "there is no soft backend here, for want of its plug-in %s: build pinhole with "
                              "-Dsoft=enabled, which takes the package libunicorn-dev, and install it",
                              path);
-    void *handle = dlopen(path, PLUGIN_FLAGS);
+    void *handle = dlopen(path, flags());
     if (!handle)
         return refuse(path, error);
     const struct ph__backend *found = dlsym(handle, PLUGIN_SYMBOL);
