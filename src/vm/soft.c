@@ -383,6 +383,7 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         exit->what = "code that the emulator does not translate";
         return true;
     case PH__SOFT_KICKED:
+        vcpu->regs.rip = vcpu->address;
         exit->kind = PH__EXIT_KICKED;
         return true;
     default:

@@ -17,6 +17,14 @@ static void stop(struct ph__soft_vcpu *vcpu, enum ph__soft_event event) {
     uc_emu_stop(vcpu->engine);
 }
 
+/* The guest is to go on at (address), the start of a block of which nothing has run: where a block leads to
+ * the next one by itself Unicorn has not brought RIP up to date. */
+static void stop_block(struct ph__soft_vcpu *vcpu, enum ph__soft_event event, uint64_t address) {
+    if (vcpu->event == PH__SOFT_NONE)
+        vcpu->address = address;
+    stop(vcpu, event);
+}
+
 /* At the start of each block, which is where a kick is seen: it is no more than a mark. To stop Unicorn from
  * another thread, as it offers, takes two stores, and what runs between them goes past our callbacks,
  * doorbells and system calls among it. */
@@ -24,10 +32,9 @@ static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *c
     struct ph__soft_vcpu *vcpu = context;
 
     (void)engine;
-    (void)address;
     (void)size;
     if (atomic_load_explicit(&vcpu->kicked, memory_order_relaxed) && !vcpu->serving)
-        stop(vcpu, PH__SOFT_KICKED);
+        stop_block(vcpu, PH__SOFT_KICKED, address);
 }
 
 /* Our own page of code. */

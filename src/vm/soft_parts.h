@@ -64,7 +64,7 @@ struct ph__soft_tables {
 /* Why Unicorn stopped. */
 enum ph__soft_event {
     PH__SOFT_NONE,
-    PH__SOFT_KICKED,
+    PH__SOFT_KICKED, /* in front of the block at (address) */
     PH__SOFT_SERVED, /* a routine of our own is done */
     PH__SOFT_DOORBELL,
     PH__SOFT_SYSTEM_CALL,
