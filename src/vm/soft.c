@@ -50,6 +50,7 @@ static void close_engine(struct ph__soft_vcpu *vcpu) {
     if (vcpu->engine)
         uc_close(vcpu->engine);
     vcpu->engine = NULL;
+    vcpu->buffer = (struct ph__soft_buffer){0}; /* gone, and blocks run before there is a new one */
     vcpu->doorbell_count = 0;
     vcpu->stand_in = PH__SOFT_NO_PAGE;
     ph__soft_mirror_free(vcpu);
@@ -73,7 +74,7 @@ static ph_status make_pages(struct ph__soft_vcpu *vcpu, ph_error *error) {
     return PH_OK;
 }
 
-static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
+static ph_status prepare_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uc_err failed = uc_open(UC_ARCH_X86, UC_MODE_64, &vcpu->engine);
 
     if (failed != UC_ERR_OK)
@@ -85,6 +86,24 @@ static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     if (status == PH_OK)
         status = ph__soft_boot(vcpu, error);
     return status == PH_OK ? ph__soft_mirror(vcpu, true, error) : status;
+}
+
+static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    ph_status status = ph__soft_buffer_reserve(error);
+
+    if (status != PH_OK)
+        return status;
+    status = prepare_engine(vcpu, error);
+    ph_status found = ph__soft_buffer_find(vcpu, status == PH_OK ? error : NULL);
+    return status == PH_OK ? found : status;
+}
+
+/* A new engine in the place of one that is of no more use. */
+static ph_status renew(struct ph__soft_vcpu *vcpu, ph_error *error) {
+    close_engine(vcpu);
+    ph_status status = open_engine(vcpu, error);
+    vcpu->given_up = status != PH_OK;
+    return status;
 }
 
 static void ask_cpuid(const void *context, uint32_t leaf, uint32_t index, uint32_t words[4]) {
@@ -352,6 +371,16 @@ static bool report_undefined(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) 
     return true;
 }
 
+/* Goes on in a new engine where the old one has stopped. False when there is none to be had. */
+static bool replace(struct ph__soft_vcpu *vcpu) {
+    struct ph__processor processor = {0};
+
+    vcpu->regs.rip = vcpu->address;
+    vcpu->vcpu.regs_changed = true;
+    return ph__soft_state_get(vcpu, &processor) && renew(vcpu, NULL) == PH_OK &&
+           ph__soft_state_set(vcpu, &processor);
+}
+
 /* Makes an exit of what stopped Unicorn. False when there is none, and the guest goes on. */
 static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *exit) {
     switch (vcpu->event) {
@@ -381,6 +410,11 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
     case PH__SOFT_GIVEN_UP:
         exit->kind = PH__EXIT_PROTOCOL;
         exit->what = "code that the emulator does not translate";
+        return true;
+    case PH__SOFT_FULL:
+        if (replace(vcpu))
+            return false;
+        fail(exit, "no new emulator in the place of one that is full of translated code");
         return true;
     case PH__SOFT_KICKED:
         vcpu->regs.rip = vcpu->address;
@@ -471,14 +505,6 @@ static ph_status soft_save(struct ph__vcpu *base, struct ph__processor *processo
     processor->regs = vcpu->regs;
     base->regs_changed = true; /* the engine's RIP is elsewhere */
     return PH_OK;
-}
-
-/* A new engine in the place of one that has given up. */
-static ph_status renew(struct ph__soft_vcpu *vcpu, ph_error *error) {
-    close_engine(vcpu);
-    ph_status status = open_engine(vcpu, error);
-    vcpu->given_up = status != PH_OK;
-    return status;
 }
 
 static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *processor, bool whole,

@@ -35,6 +35,8 @@ static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *c
     (void)size;
     if (atomic_load_explicit(&vcpu->kicked, memory_order_relaxed) && !vcpu->serving)
         stop_block(vcpu, PH__SOFT_KICKED, address);
+    else if (--vcpu->buffer.blocks == 0 && ph__soft_buffer_full(vcpu) && !vcpu->serving)
+        stop_block(vcpu, PH__SOFT_FULL, address);
 }
 
 /* Our own page of code. */

@@ -64,7 +64,7 @@ struct ph__soft_tables {
 /* Why Unicorn stopped. */
 enum ph__soft_event {
     PH__SOFT_NONE,
-    PH__SOFT_KICKED, /* in front of the block at (address) */
+    PH__SOFT_KICKED, /* in front of the block at (address), and so is PH__SOFT_FULL */
     PH__SOFT_SERVED, /* a routine of our own is done */
     PH__SOFT_DOORBELL,
     PH__SOFT_SYSTEM_CALL,
@@ -74,6 +74,7 @@ enum ph__soft_event {
     PH__SOFT_MISSED,  /* the same, and only where the instruction is is known: (retrying) it tells the rest */
     PH__SOFT_IO,      /* (io) */
     PH__SOFT_STRAYED, /* onto the page of code */
+    PH__SOFT_FULL,    /* of translated code: a new engine goes on in its place */
     PH__SOFT_GIVEN_UP /* by Unicorn itself, which can then only be closed */
 };
 
@@ -83,6 +84,12 @@ struct ph__soft_io {
     uint32_t port;
     uint32_t size;
     struct ph__regs regs; /* at it, but for flags; RIP is there or a little before */
+};
+
+/* Where an engine puts the code that it translates. */
+struct ph__soft_buffer {
+    const uint8_t *mark; /* once there is something on this page it is full; NULL: not known */
+    uint32_t blocks;     /* that may still run before that is looked at */
 };
 
 struct ph__soft_vcpu;
@@ -122,6 +129,7 @@ struct ph__soft_vcpu {
     const struct ph__soft_way *way;
     struct ph__soft_ranges mirror;
     struct ph__soft_tables tables;
+    struct ph__soft_buffer buffer;
     uc_hook doorbells[PH__SOFT_DOORBELLS];
     size_t doorbell_count;
     bool rewritable; /* there are pages that the guest can both write and execute */
@@ -216,6 +224,17 @@ bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t 
 /* soft_guard.c: uc_emu_start from (gva) to (end), with its (*result). False when Unicorn wanted to end the
  * process. */
 bool ph__soft_guard(uc_engine *engine, uint64_t gva, uint64_t end, uc_err *result);
+
+/* soft_buffer.c: sets memory aside for the translated code of the engine that this thread opens next.
+ * PH_E_MEMORY. */
+ph_status ph__soft_buffer_reserve(ph_error *error);
+
+/* When the engine has been opened, or not: gives back what it has not taken. PH_E_BACKEND when it has taken
+ * nothing. */
+ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error);
+
+/* Whether there is as much translated code as an engine may have. Call when (buffer).blocks have run. */
+bool ph__soft_buffer_full(struct ph__soft_vcpu *vcpu);
 
 /* soft.c: runs from (gva), one of our own pages or the guest's code, until something stops it. */
 uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva);

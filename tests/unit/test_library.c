@@ -66,9 +66,9 @@ static void check_plugin_dynamic(const char *line) {
     needed += strstr(line, "libunicorn") != NULL;
 }
 
-/* One name is for the library, the others are for Unicorn (soft_guard.c). */
-static const char *const plugin_names[] = {"ph__backend_plugin", "abort", "exit", "__assert_fail",
-                                           "__fprintf_chk"};
+/* One name is for the library, the others are for Unicorn (soft_guard.c, soft_buffer.c). */
+static const char *const plugin_names[] = {"ph__backend_plugin", "abort",         "exit",
+                                           "__assert_fail",      "__fprintf_chk", "mmap64"};
 #define PLUGIN_NAMES (sizeof plugin_names / sizeof plugin_names[0])
 
 static void check_plugin_symbol(const char *line) {
