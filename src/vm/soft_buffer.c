@@ -38,7 +38,7 @@ _Static_assert(BOUND + 2 * BLOCKS * BLOCK_SIZE < BUFFER_SIZE / 2, "the bound is 
 /* Of the engine that this thread is opening. */
 static _Thread_local struct {
     uint8_t *start; /* NULL outside */
-    bool taken;
+    size_t taken;   /* of it, by Unicorn */
 } reserved;
 
 static void *map(void *address, size_t size, int protection, int flags, int file, off_t offset) {
@@ -46,14 +46,9 @@ static void *map(void *address, size_t size, int protection, int flags, int file
 }
 
 OVERRIDE void *mmap64(void *address, size_t size, int protection, int flags, int file, off_t offset) {
-    const size_t pages = (size + PH__PAGE_SIZE - 1) & ~(PH__PAGE_SIZE - 1);
-
-    if (!reserved.start || reserved.taken || !(protection & PROT_EXEC) || size <= BUFFER_SIZE / 2 ||
-        size > BUFFER_SIZE)
+    if (!reserved.start || reserved.taken || !(protection & PROT_EXEC) || size == 0 || size > BUFFER_SIZE)
         return map(address, size, protection, flags, file, offset);
-    reserved.taken = true;
-    if (pages < BUFFER_SIZE)
-        munmap(reserved.start + pages, BUFFER_SIZE - pages);
+    reserved.taken = (size + PH__PAGE_SIZE - 1) & ~(PH__PAGE_SIZE - 1);
     return reserved.start;
 }
 
@@ -64,7 +59,7 @@ ph_status ph__soft_buffer_reserve(ph_error *error) {
     if (start == MAP_FAILED)
         return ph__error_set(error, PH_E_MEMORY, "no memory for the code that the emulator translates");
     reserved.start = start;
-    reserved.taken = false;
+    reserved.taken = 0;
     return PH_OK;
 }
 
@@ -72,11 +67,13 @@ ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error) {
     uint8_t *start = reserved.start;
 
     reserved.start = NULL;
-    vcpu->buffer = (struct ph__soft_buffer){.mark = start + BOUND, .blocks = BLOCKS};
+    if (reserved.taken < BUFFER_SIZE)
+        munmap(start + reserved.taken, BUFFER_SIZE - reserved.taken);
+    /* A smaller one is of a Unicorn that can use it anew (soft_tlb.c). */
+    if (reserved.taken > BUFFER_SIZE / 2)
+        vcpu->buffer = (struct ph__soft_buffer){.mark = start + BOUND, .blocks = BLOCKS};
     if (reserved.taken)
         return PH_OK;
-    munmap(start, BUFFER_SIZE);
-    vcpu->buffer.mark = NULL;
 #ifdef __SANITIZE_ADDRESS__
     return PH_OK;
 #else
