@@ -314,8 +314,8 @@ static void info_says_what_a_sandbox_has_to_have(void **state) {
 }
 
 static void info_is_json_for_programs(void **state) {
-    static const char *const counts[] = {"format",      "abi",        "memory",  "stack",
-                                         "max_message", "trace_ring", "files",   "pages",
+    static const char *const counts[] = {"format",      "abi",        "memory",   "stack",
+                                         "max_message", "trace_ring", "files",    "pages",
                                          "page_size",   "file_size",  "saved_ns", "xcr0"};
     struct stat information;
 

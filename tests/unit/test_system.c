@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
- * No source of the library but base/system.c makes a system call by itself: what the objects of its static form
- * ask of libc is looked up in a list of functions that make none. A function that is new to the library is
- * either added here, after a look at what it does, or an entry of struct ph__system.
+ * No source of the library but base/system.c makes a system call by itself: what the objects of its static
+ * form ask of libc is looked up in a list of functions that make none. A function that is new to the library
+ * is either added here, after a look at what it does, or an entry of struct ph__system.
  */
 #include "support/support.h"
 
