@@ -3,12 +3,11 @@
  * The soft backend: an emulated processor, the Unicorn Engine, for machines without KVM. It makes no promise
  * of isolation: a bug of the emulator is a bug in the host's own process (docs/security.md). Interface:
  * vcpu.h; parts: soft_parts.h. Built as a plug-in, pinhole-soft.so, since Unicorn is under the GPL; the
- * library finds it by the one symbol at the end (backend.c).
+ * library finds it by the symbol at the end (plugin.c).
  */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "abi/doorbell.h"
 #include "base/error.h"

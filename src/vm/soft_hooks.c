@@ -187,8 +187,8 @@ static ph_status watch(struct ph__soft_vcpu *vcpu, uint64_t first, uint64_t last
     return PH_OK;
 }
 
-/* Watches each doorbell of (range), while there is room for one more and for what
- * is left as a whole. Where the guest can write there may be one anywhere, later. */
+/* Watches each doorbell of (range), while there is room for one more and for what is left as a whole. Where
+ * the guest can write there may be one anywhere, later. */
 static ph_status watch_range(struct ph__soft_vcpu *vcpu, const struct ph__soft_range *range,
                              ph_error *error) {
     const uint8_t *at = range->host;

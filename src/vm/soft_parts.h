@@ -70,8 +70,8 @@ enum ph__soft_event {
     PH__SOFT_SYSTEM_CALL,
     PH__SOFT_INTERRUPT, /* (vector): an exception, or an `int` instruction */
     PH__SOFT_UNDEFINED,
-    PH__SOFT_ACCESS,  /* (address), (size), (access): to memory that is not so */
-    PH__SOFT_MISSED,  /* the same, and only where the instruction is is known: (retrying) it tells the rest */
+    PH__SOFT_ACCESS,  /* (address), (size), (access): one that is not allowed */
+    PH__SOFT_MISSED,  /* the same, of which only RIP is known: (retrying) the instruction tells the rest */
     PH__SOFT_IO,      /* (io) */
     PH__SOFT_STRAYED, /* onto the page of code */
     PH__SOFT_FULL,    /* of translated code: a new engine goes on in its place */

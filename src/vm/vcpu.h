@@ -130,7 +130,7 @@ struct ph__vcpu {
 
 extern const struct ph__backend ph__backend_kvm;
 
-/* What a plug-in with a backend exports, and all that it does. */
+/* What a plug-in with a backend exports for the library (plugin.c). */
 extern const struct ph__backend ph__backend_plugin __attribute__((visibility("default")));
 
 #endif
