@@ -420,8 +420,10 @@ static void the_environment_chooses_the_backend(void **state) {
 
 static void soft_runs_where_it_is_asked_for(void **state) {
     (void)state;
-    if (!getenv("PH_TEST_PLUGIN"))
+    if (!getenv("PH_TEST_PLUGIN")) {
+        fprintf(stderr, "SKIPPED, the soft backend was not built\n");
         skip();
+    }
     assert_prints(run_command(ARGUMENTS("--backend", "soft", "call", GUEST("types"), "echo_i32", "-7")), 0,
                   "-7\n");
     assert_prints(run_with_backend("soft", ARGUMENTS("call", GUEST("types"), "echo_i32", "-7")), 0, "-7\n");
