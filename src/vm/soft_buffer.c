@@ -11,6 +11,7 @@
  *
  * Where the plug-in cannot be opened in that way (AddressSanitizer), there is no bound.
  */
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,14 +73,10 @@ ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error) {
     /* A smaller one is of a Unicorn that can use it anew (soft_tlb.c). */
     if (reserved.taken > BUFFER_SIZE / 2)
         vcpu->buffer = (struct ph__soft_buffer){.mark = start + BOUND, .blocks = BLOCKS};
-    if (reserved.taken)
+    if (reserved.taken || dlsym(RTLD_DEFAULT, "__asan_init"))
         return PH_OK;
-#ifdef __SANITIZE_ADDRESS__
-    return PH_OK;
-#else
     return ph__error_set(error, PH_E_BACKEND,
                          "this Unicorn Engine is not one that pinhole knows: it translates code elsewhere");
-#endif
 }
 
 bool ph__soft_buffer_full(struct ph__soft_vcpu *vcpu) {
