@@ -46,6 +46,7 @@ static void *map(void *address, size_t size, int protection, int flags, int file
     return (void *)syscall(SYS_mmap, address, size, protection, flags, file, offset);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved names */
 OVERRIDE void *mmap64(void *address, size_t size, int protection, int flags, int file, off_t offset) {
     if (!reserved.start || reserved.taken || !(protection & PROT_EXEC) || size == 0 || size > BUFFER_SIZE)
         return map(address, size, protection, flags, file, offset);
