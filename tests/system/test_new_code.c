@@ -13,7 +13,7 @@
 #define BLOCKS_MIN 1000000u
 
 /* What the process may need for it: its guest's memory, and an emulator that is full. */
-#define GROWTH_MAX (300l << 10) /* KiB */
+#define GROWTH_MAX (300L << 10) /* KiB */
 
 static long peak_kib(void) {
     struct rusage usage;
