@@ -12,8 +12,10 @@
 #include "vm/boot.h"
 #include "vm/soft_parts.h"
 
-#define CR0_VALUE 0x33ull    /* NE ET MP PE; paging comes later (soft_tables.c) */
-#define CR4_VALUE 0x10620ull /* FSGSBASE OSXMMEXCPT OSFXSR PAE */
+#define CR0_VALUE 0x33ull /* NE ET MP PE; paging comes later (soft_tables.c) */
+/* SMEP FSGSBASE OSXMMEXCPT OSFXSR PAE. Without SMEP, or NXE which Unicorn 2.0.1 does not take, the error code
+ * of a page fault does not tell a fetch from a read (SDM volume 3, chapter 4.7). */
+#define CR4_VALUE 0x110620ull
 #define VERSION_2_1 0x02010000u
 #define RFLAGS_FIXED 0x2ull
 #define RFLAGS_USER 0x250dd5ull

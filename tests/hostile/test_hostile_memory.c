@@ -55,6 +55,16 @@ static void expect_fault(const char *name, uint64_t address, uint32_t wanted) {
     hostile_end(&hostile, what);
 }
 
+/* A jump to where nothing may be run: a fetch, and no other access. */
+static void expect_fetch_fault(uint64_t address) {
+    ph_error error;
+
+    hostile_lie(GUEST, "jump", ARGS(U64(address), U64(0), U64(0)), PH_E_PAGE_FAULT, &error);
+    if (error.address != address || error.error_code != (FAULT_USER | FAULT_FETCH))
+        fail_msg("a jump to 0x%llx: address 0x%llx, error code 0x%x", (unsigned long long)address,
+                 (unsigned long long)error.address, error.error_code);
+}
+
 /* Calls it and expects one of several ends. */
 static void expect_end(const char *name, const ph_value *args, size_t count, const ph_status *wanted,
                        size_t wanted_count) {
@@ -184,6 +194,15 @@ static void the_ways_of_a_backend_are_not_the_guests(void **state) {
     expect_fault("jump", PH__GVA(0xb190), FAULT_USER);
     expect_fault("jump", PH__GVA(0xb800), FAULT_USER);
     expect_fault("write_64", PH__GVA(0xb800), FAULT_USER | FAULT_WRITE);
+}
+
+static void a_jump_to_where_nothing_is_is_told_as_one(void **state) {
+    (void)state;
+    test_needs_kvm();
+    expect_fetch_fault(0x1000);
+    expect_fetch_fault(0x2000000000);
+    expect_fetch_fault(PH__GVA(0xcfff));
+    expect_fetch_fault(0x7fffffffffff);
 }
 
 static void the_upper_half_is_not_there(void **state) {
@@ -508,6 +527,7 @@ int main(void) {
         cmocka_unit_test(the_monitors_code_can_only_be_run),
         cmocka_unit_test(what_lies_between_is_not_there),
         cmocka_unit_test(the_ways_of_a_backend_are_not_the_guests),
+        cmocka_unit_test(a_jump_to_where_nothing_is_is_told_as_one),
         cmocka_unit_test(the_upper_half_is_not_there),
         cmocka_unit_test(an_address_that_is_not_canonical_is_a_fault),
         cmocka_unit_test(data_cannot_be_run),
