@@ -344,6 +344,9 @@ static ph_status restore_memory(ph_sandbox *sandbox, ph_snapshot *snapshot) {
     const bool same = status == PH_OK && nothing_new(sandbox);
 
     sandbox->pages_copied = 0;
+    /* Another snapshot may have other code in the same place, with the same protection. */
+    if (restore->protections != snapshot)
+        sandbox->vcpu->code_changed = true;
     if (status == PH_OK && !same)
         status = ph__private_pages_scan(&sandbox->memory, restore->plain, &restore->pages, &sandbox->error);
     walk.greedy = is_greedy(restore);

@@ -276,7 +276,8 @@ static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
 
 /* A page fault of the processor, whose page tables are not the guest's: it is looked up there. */
 static void report_page_fault(struct ph__soft_vcpu *vcpu, uint32_t error_code, struct ph__exit *exit) {
-    struct refused refused = {.size = 1, .stores = error_code & FAULT_WRITE};
+    struct refused refused = {
+        .size = 1, .stores = error_code & FAULT_WRITE, .fetches = error_code & FAULT_FETCH};
 
     uc_reg_read(vcpu->engine, UC_X86_REG_CR2, &refused.address);
     report_refused(vcpu, &refused, exit);
@@ -445,9 +446,9 @@ static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
     struct ph__soft_vcpu *vcpu = (struct ph__soft_vcpu *)base;
 
     *exit = (struct ph__exit){0};
-    if (vcpu->stale)
+    if (base->code_changed)
         ph__soft_forget(vcpu);
-    vcpu->stale = false;
+    base->code_changed = false;
     if (vcpu->step_due && (vcpu->regs.rflags & RFLAGS_TRAP))
         raise(exit, VECTOR_DEBUG, 0);
     else
@@ -521,7 +522,7 @@ static ph_status soft_load(struct ph__vcpu *base, const struct ph__processor *pr
     base->regs_changed = true;
     vcpu->step_due = false;
     /* Code that the guest has written goes back to what it was, behind the emulator's back. */
-    vcpu->stale = vcpu->stale || vcpu->rewritable || vcpu->recoded;
+    base->code_changed = base->code_changed || vcpu->rewritable || vcpu->recoded;
     vcpu->recoded = false;
     return PH_OK;
 }

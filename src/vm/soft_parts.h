@@ -135,7 +135,6 @@ struct ph__soft_vcpu {
     bool rewritable; /* there are pages that the guest can both write and execute */
     bool recoded;    /* pages have become executable since the last load */
     bool given_up;   /* the engine is to be replaced before it is used again */
-    bool stale;      /* translations are to be dropped before the next run */
     /* Positions in (context), found out at the start (soft_state.c). */
     size_t old_exception, error_code;
 

@@ -15,7 +15,7 @@
 #include "vm/features.h"
 #include "vm/memory.h"
 
-#define PH__BACKEND_VERSION 3u
+#define PH__BACKEND_VERSION 4u
 
 /* Why the vCPU came back. A backend need not have every kind: an emulator is never reset, and refuses a store
  * at once. */
@@ -121,6 +121,8 @@ struct ph__vcpu {
     const struct ph__backend *backend;
     struct ph__regs *regs;
     bool regs_changed;  /* the caller sets it when it has changed (regs); run clears it */
+    bool code_changed;  /* the caller sets it when it may have changed what the guest can execute, but by poke
+                           or load; a backend that keeps translations of code clears it */
     uint64_t tsc_khz;   /* what the guest's time-stamp counter counts a millisecond; 0: as the host's does */
     int64_t tsc_offset; /* guest TSC minus host TSC */
     const struct ph__features *features; /* what the guest sees of the processor, constant */

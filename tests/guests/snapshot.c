@@ -89,6 +89,27 @@ static void protect(uint64_t address, uint64_t size, uint32_t protection) {
 }
 PH_EXPORT(protect, PH_VOID, PH_U64, PH_U64, PH_U32);
 
+/* A function that returns (value), always in the same place: written anew, and executable afterwards. */
+static uint8_t *code;
+
+static void write_code(uint32_t value) {
+    const uint8_t bytes[] = {0xb8, (uint8_t)value, 0, 0, 0, 0xc3}; /* mov $value, %eax; ret */
+
+    if (!code)
+        code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    else if (mprotect(code, 4096, PROT_READ | PROT_WRITE) != 0)
+        ph_fail(2, "no protection");
+    memcpy(code, bytes, sizeof bytes);
+    if (mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0)
+        ph_fail(2, "no protection");
+}
+PH_EXPORT(write_code, PH_VOID, PH_U32);
+
+static uint32_t run_code(void) {
+    return ((uint32_t(*)(void))(uintptr_t)code)();
+}
+PH_EXPORT(run_code, PH_U32);
+
 static void store(uint64_t address) {
     *(volatile char *)address = 'w';
 }

@@ -179,6 +179,45 @@ static void a_snapshot_on_another_has_only_what_differs(void **state) {
     ph_image_close(image);
 }
 
+/* ---- code ---------------------------------------------------------------------------------------------- */
+
+static uint32_t run_code(ph_sandbox *sandbox) {
+    ph_value result = {0};
+
+    test_status(sandbox, test_call(sandbox, sandbox->image, "run_code", NULL, 0, &result), PH_OK);
+    return result.u32;
+}
+
+/* The page is executable, and not writable, in both: nothing but the restore says that it has changed. */
+static void code_is_that_of_the_snapshot(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_image *image = test_image("snapshot");
+    ph_sandbox *sandbox = started(image);
+
+    call(sandbox, "write_code", 1);
+    ph_snapshot *one = take(sandbox);
+    call(sandbox, "write_code", 2);
+    ph_snapshot *two = take(sandbox);
+    assert_int_equal(run_code(sandbox), 2);
+    for (unsigned i = 0; i < 3; i++) {
+        restore(sandbox, one);
+        assert_int_equal(run_code(sandbox), 1);
+        restore(sandbox, two);
+        assert_int_equal(run_code(sandbox), 2);
+    }
+    ph_sandbox_destroy(sandbox);
+    /* In one that has never changed a protection itself. */
+    sandbox = create_from(one);
+    assert_int_equal(run_code(sandbox), 1);
+    restore(sandbox, two);
+    assert_int_equal(run_code(sandbox), 2);
+    ph_sandbox_destroy(sandbox);
+    ph_snapshot_close(one);
+    ph_snapshot_close(two);
+    ph_image_close(image);
+}
+
 /* ---- greed --------------------------------------------------------------------------------------------- */
 
 /* The pages are the snapshot's: a call writes all of them once, and the restores behind it are as before. */
@@ -216,6 +255,7 @@ int main(void) {
         cmocka_unit_test(what_was_written_on_another_thread_is_undone),
         cmocka_unit_test(the_first_new_page_after_many_calls_is_undone),
         cmocka_unit_test(a_snapshot_on_another_has_only_what_differs),
+        cmocka_unit_test(code_is_that_of_the_snapshot),
         cmocka_unit_test(one_call_that_writes_all_of_a_snapshot_does_not_tax_later_restores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
