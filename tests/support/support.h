@@ -29,6 +29,10 @@ bool test_is_soft(void);
 /* Skips the running test on the soft backend, saying why. Call it behind test_needs_kvm. */
 void test_not_on_soft(const char *why);
 
+/* Bytes: Unicorn itself forgets some tens with each sandbox, and with each restore of one whose code has
+ * changed. Ours to lose would be more. */
+#define TEST_UNICORN_FORGETS 1024u
+
 /* (count) divided by the environment's PH_TEST_SCALE, for processors that are emulated; at least 1. */
 unsigned test_scaled(unsigned count);
 
