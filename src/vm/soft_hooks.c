@@ -218,10 +218,11 @@ ph_status ph__soft_hook_doorbells(struct ph__soft_vcpu *vcpu, ph_error *error) {
         if (!(range->protection & UC_PROT_EXEC))
             continue;
         vcpu->rewritable = vcpu->rewritable || (range->protection & UC_PROT_WRITE);
-        if (vcpu->doorbell_count == PH__SOFT_DOORBELLS)
-            return ph__error_set(error, PH_E_MEMORY,
-                                 "more runs of executable pages than the emulator watches");
-        status = watch_range(vcpu, range, error);
+        /* The last one is for all that is left. */
+        if (vcpu->doorbell_count < PH__SOFT_DOORBELLS - 1)
+            status = watch_range(vcpu, range, error);
+        else if (vcpu->doorbell_count < PH__SOFT_DOORBELLS)
+            status = watch(vcpu, range->gva, PH__USER_END - 1, error);
     }
     return status;
 }

@@ -115,46 +115,91 @@ void ph__soft_forget(struct ph__soft_vcpu *vcpu) {
         forget_range(vcpu, &vcpu->mirror.ranges[i]);
 }
 
-static bool remove_old(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+/* Whether code differs between the mirror and (list): translations of what is no longer there are dropped. */
+static bool code_differs(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list) {
+    const struct ph__soft_ranges *mirror = &vcpu->mirror;
+    bool differs = false;
     size_t at = 0;
 
-    for (size_t i = 0; i < vcpu->mirror.count; i++) {
-        const struct ph__soft_range *range = &vcpu->mirror.ranges[i];
-        if (has(list, &at, range))
-            continue;
-        *code = *code || (range->protection & UC_PROT_EXEC);
-        forget_range(vcpu, range);
-        if (!vcpu->way->remove(vcpu, range))
+    for (size_t i = 0; i < mirror->count; i++)
+        if ((mirror->ranges[i].protection & UC_PROT_EXEC) && !has(list, &at, &mirror->ranges[i])) {
+            forget_range(vcpu, &mirror->ranges[i]);
+            differs = true;
+        }
+    at = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if ((list->ranges[i].protection & UC_PROT_EXEC) && !has(mirror, &at, &list->ranges[i]))
+            differs = true;
+    return differs;
+}
+
+/* Whether one mapping can have (next) too, which comes behind (last). Between them there may be pages that
+ * the guest has taken all rights from; those in the window are not its own. */
+static bool joins(const struct ph__soft_range *last, const struct ph__soft_range *next) {
+    return next->protection == last->protection && next->host > last->host &&
+           (uint64_t)(next->host - last->host) == next->gva - last->gva &&
+           (next->gva == last->gva + last->size || next->gva < PH__WINDOW_GVA);
+}
+
+/* Adds what Unicorn is to map for (list), with (more) rights for what is the guest's own. */
+static bool join(const struct ph__memory *memory, const struct ph__soft_ranges *list,
+                 struct ph__soft_ranges *joined, uint32_t more) {
+    joined->count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        struct ph__soft_range range = list->ranges[i];
+        struct ph__soft_range *last = joined->count ? &joined->ranges[joined->count - 1] : NULL;
+        uint64_t size = range.size;
+        if (ph__soft_host_writes(memory, (uint64_t)(range.host - memory->base), &size))
+            range.protection |= UC_PROT_WRITE | (range.gva < PH__WINDOW_GVA ? more : 0);
+        if (last && joins(last, &range))
+            last->size = range.gva + range.size - last->gva;
+        else if (!add(joined, &range))
             return false;
     }
     return true;
 }
 
-static bool add_new(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list, bool *code) {
+/* Unicorn ends the process for more than 4096 mappings, and each takes as long as there are others. So it has
+ * few: rights to write, and pages without any, are the page tables' business (soft_tables.c), and of a guest
+ * with very many runs of executable pages, rights to execute are no more than asked for. */
+static bool map_joined(struct ph__soft_vcpu *vcpu, const struct ph__soft_ranges *list) {
+    struct ph__soft_ranges joined = {0};
     size_t at = 0;
 
-    for (size_t i = 0; i < list->count; i++) {
-        const struct ph__soft_range *range = &list->ranges[i];
-        if (has(&vcpu->mirror, &at, range))
+    bool done = join(vcpu->memory, list, &joined, 0) &&
+                (joined.count <= PH__SOFT_MAPPINGS || join(vcpu->memory, list, &joined, UC_PROT_EXEC));
+    for (size_t i = 0; done && i < vcpu->mapped.count; i++) {
+        const struct ph__soft_range *range = &vcpu->mapped.ranges[i];
+        if (has(&joined, &at, range))
             continue;
-        *code = *code || (range->protection & UC_PROT_EXEC);
-        if (!vcpu->way->add(vcpu, range))
-            return false;
+        forget_range(vcpu, range);
+        done = vcpu->way->remove(vcpu, range);
     }
-    return true;
+    at = 0;
+    for (size_t i = 0; done && i < joined.count; i++)
+        if (!has(&vcpu->mapped, &at, &joined.ranges[i]))
+            done = vcpu->way->add(vcpu, &joined.ranges[i]);
+    free(vcpu->mapped.ranges);
+    vcpu->mapped = joined;
+    return done;
 }
 
 static ph_status mirror(struct ph__soft_vcpu *vcpu, ph_error *error) {
     struct ph__soft_ranges list = {0};
-    bool code = false;
 
-    if (!wanted(vcpu, &list) || !remove_old(vcpu, &list, &code) || !add_new(vcpu, &list, &code)) {
+    if (!wanted(vcpu, &list)) {
         free(list.ranges);
         return no_memory(error);
     }
+    const bool code = code_differs(vcpu, &list);
+    const bool mapped = map_joined(vcpu, &list);
     free(vcpu->mirror.ranges);
     vcpu->mirror = list;
     vcpu->recoded = vcpu->recoded || code;
+    /* What Unicorn has mapped is then not known. */
+    vcpu->given_up = vcpu->given_up || !mapped;
+    if (!mapped)
+        return no_memory(error);
     return code ? ph__soft_hook_doorbells(vcpu, error) : PH_OK;
 }
 
@@ -197,5 +242,6 @@ size_t ph__soft_fetch(const struct ph__soft_vcpu *vcpu, uint64_t gva, uint8_t *b
 
 void ph__soft_mirror_free(struct ph__soft_vcpu *vcpu) {
     free(vcpu->mirror.ranges);
-    vcpu->mirror = (struct ph__soft_ranges){0};
+    free(vcpu->mapped.ranges);
+    vcpu->mirror = vcpu->mapped = (struct ph__soft_ranges){0};
 }

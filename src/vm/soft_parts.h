@@ -61,6 +61,9 @@ struct ph__soft_tables {
 /* The most places where doorbells are looked for. Half of it is for single ones. */
 #define PH__SOFT_DOORBELLS 512u
 
+/* The most mappings that Unicorn gets for the mirror, unless a layout alone takes more. */
+#define PH__SOFT_MAPPINGS 256u
+
 /* Why Unicorn stopped. */
 enum ph__soft_event {
     PH__SOFT_NONE,
@@ -128,6 +131,7 @@ struct ph__soft_vcpu {
     uint8_t *pages; /* code, data, and one that is never reached (soft_map.c) */
     const struct ph__soft_way *way;
     struct ph__soft_ranges mirror;
+    struct ph__soft_ranges mapped; /* what Unicorn has mapped for it */
     struct ph__soft_tables tables;
     struct ph__soft_buffer buffer;
     uc_hook doorbells[PH__SOFT_DOORBELLS];
