@@ -144,6 +144,45 @@ static void execute_stack(void) {
 }
 PH_EXPORT(execute_stack, PH_VOID);
 
+#define CALL_MMAP 9
+#define CALL_MPROTECT 10
+#define PROTECTION_READ 1
+#define PROTECTION_WRITE 2
+#define PROTECTION_EXECUTE 4
+#define MAP_PRIVATE_ANONYMOUS 0x22
+
+static bool protect(const uint8_t *page, uint64_t size, uint64_t protection) {
+    return system_call(CALL_MPROTECT, (uint64_t)(uintptr_t)page, size, protection, 0, 0, 0) == 0;
+}
+
+/* Gives every second one of 2 * (count) pages a protection of its own, with a function in it that returns its
+ * number. Calls them all if they can be run, and reads the others. */
+static bool stripe(uint32_t count, uint32_t protection) {
+    const uint64_t size = 2 * PH__PAGE_SIZE * count;
+    int64_t start =
+        system_call(CALL_MMAP, 0, size, PROTECTION_READ | PROTECTION_WRITE, MAP_PRIVATE_ANONYMOUS, ~0ull, 0);
+    uint8_t *pages = (uint8_t *)(uintptr_t)start;
+    bool right = true;
+
+    if (start < 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *page = pages + 2 * PH__PAGE_SIZE * i;
+        page[0] = 0xb8; /* mov $i, %eax */
+        *(uint32_t *)(uintptr_t)(page + 1) = i;
+        page[5] = 0xc3; /* ret */
+        page[PH__PAGE_SIZE] = (uint8_t)i;
+        right = right && protect(page, PH__PAGE_SIZE, protection);
+    }
+    for (uint32_t i = 0; i < count && right; i++) {
+        const uint8_t *page = pages + 2 * PH__PAGE_SIZE * i;
+        right = !(protection & PROTECTION_EXECUTE) || ((uint32_t(*)(void))(uintptr_t)page)() == i;
+        right = right && page[PH__PAGE_SIZE] == (uint8_t)i;
+    }
+    return right && protect(pages, size, PROTECTION_READ);
+}
+PH_EXPORT(stripe, PH_BOOL, PH_U32, PH_U32);
+
 static void execute_arena(void) {
     uint8_t *code = (uint8_t *)control->arena_gva;
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define GUEST "hostile_memory"
 
@@ -203,6 +204,25 @@ static void a_jump_to_where_nothing_is_is_told_as_one(void **state) {
     expect_fetch_fault(0x2000000000);
     expect_fetch_fault(PH__GVA(0xcfff));
     expect_fetch_fault(0x7fffffffffff);
+}
+
+/* More than Unicorn has mappings for. */
+static void very_many_runs_of_pages_are_no_matter(void **state) {
+    static const uint32_t stripes[][2] = {{2200, PROT_READ}, {2200, PROT_NONE}, {300, PROT_READ | PROT_EXEC}};
+
+    (void)state;
+    test_needs_kvm();
+    for (size_t i = 0; i < sizeof stripes / sizeof stripes[0]; i++) {
+        struct hostile hostile;
+        ph_value result = {0};
+        hostile_begin(&hostile, GUEST, NULL);
+        hostile.may_change_tables = true;
+        hostile_expect(
+            &hostile, hostile_call(&hostile, "stripe", ARGS(U32(stripes[i][0]), U32(stripes[i][1])), &result),
+            PH_OK, "stripes");
+        assert_true(result.boolean);
+        hostile_end(&hostile, "stripes");
+    }
 }
 
 static void the_upper_half_is_not_there(void **state) {
@@ -528,6 +548,7 @@ int main(void) {
         cmocka_unit_test(what_lies_between_is_not_there),
         cmocka_unit_test(the_ways_of_a_backend_are_not_the_guests),
         cmocka_unit_test(a_jump_to_where_nothing_is_is_told_as_one),
+        cmocka_unit_test(very_many_runs_of_pages_are_no_matter),
         cmocka_unit_test(the_upper_half_is_not_there),
         cmocka_unit_test(an_address_that_is_not_canonical_is_a_fault),
         cmocka_unit_test(data_cannot_be_run),
