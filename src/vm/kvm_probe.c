@@ -86,7 +86,7 @@ ph_status ph__probe_make(struct ph__probe *probe, ph_error *error) {
     probe->vm = ph__system.ioctl(probe->kvm, KVM_CREATE_VM, 0);
     if (probe->vm < 0)
         return ph__error_set_system(error, PH_E_BACKEND, errno, "KVM_CREATE_VM failed");
-    ph__system.ioctl(probe->vm, KVM_SET_TSS_ADDR, 0xfffbd000ul);
+    ph__system.ioctl(probe->vm, KVM_SET_TSS_ADDR, 0xfffbd000ul); /* as in kvm.c, and as there for VMX alone */
     if (add_memory(probe) && add_vcpu(probe) && set_state(probe))
         return PH_OK;
     return ph__error_set_system(error, PH_E_BACKEND, errno, "KVM makes no vCPU");

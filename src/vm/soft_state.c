@@ -24,8 +24,14 @@
  * header, whose first word says which components follow: x87 and SSE are in the area. */
 #define FXSAVE_SIZE 512u
 #define FXSAVE_USED 464u
-#define XSTATE_X87_SSE 0x3u
+#define XSTATE_X87 0x1u
+#define XSTATE_SSE 0x2u
 #define X87_PLACE 8u
+#define X87_CONTROL_SIZE 24u /* from the start up to MXCSR */
+#define X87_OFFSET 32u
+#define X87_SIZE 128u
+#define XMM_OFFSET 160u
+#define XMM_SIZE 256u
 
 /* A selector that there is no descriptor for, and the error code that loading it gives: one that no register
  * holds then. */
@@ -256,7 +262,7 @@ static const int selector_numbers[] = {UC_X86_REG_DS, UC_X86_REG_ES, UC_X86_REG_
 
 bool ph__soft_state_get(struct ph__soft_vcpu *vcpu, struct ph__processor *processor) {
     uint16_t *const selectors[] = {&processor->ds, &processor->es, &processor->fs, &processor->gs};
-    const uint64_t components = XSTATE_X87_SSE;
+    const uint64_t components = XSTATE_X87 | XSTATE_SSE;
 
     uc_reg_read(vcpu->engine, UC_X86_REG_FS_BASE, &processor->fs_base);
     uc_reg_read(vcpu->engine, UC_X86_REG_GS_BASE, &processor->gs_base);
@@ -281,13 +287,13 @@ static void put_vectors(struct ph__soft_vcpu *vcpu, const struct ph__processor *
     memcpy(&components, processor->xsave + FXSAVE_SIZE, sizeof components);
     memset(area, 0, FXSAVE_SIZE);
     memcpy(area, processor->xsave, FXSAVE_USED);
-    if (!(components & 1)) {
-        memset(area, 0, 24);
-        memset(area + 32, 0, 128);
+    if (!(components & XSTATE_X87)) {
+        memset(area, 0, X87_CONTROL_SIZE);
+        memset(area + X87_OFFSET, 0, X87_SIZE);
         memcpy(area, control, sizeof control);
     }
-    if (!(components & 2))
-        memset(area + 160, 0, 256);
+    if (!(components & XSTATE_SSE))
+        memset(area + XMM_OFFSET, 0, XMM_SIZE);
 }
 
 /* Where the last x87 instruction was: 2.1 gives that in FXSAVE and does not take it in FXRSTOR. */
