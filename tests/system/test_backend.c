@@ -3,9 +3,13 @@
  * Which backend a sandbox gets: the one that is asked for, KVM where nothing is said, and in auto the soft
  * one with a line about it where KVM does not work. What goes from one to the other in a snapshot.
  */
+#include <errno.h>
+#include <linux/kvm.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <pinhole/snapshot.h>
@@ -76,6 +80,29 @@ static int tear_down(void **state) {
     return set_up(state);
 }
 
+static bool is_unicorn_here(void) {
+    char line[4096];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        found = found || strstr(line, "libunicorn");
+    fclose(maps);
+    return found;
+}
+
+/* The first of all: the plug-in stays once it is open. */
+static void kvm_opens_no_plugin(void **state) {
+    (void)state;
+    test_needs_kvm();
+    ph_sandbox_destroy(started(PH_BACKEND_KVM, "kvm"));
+    ph_sandbox_destroy(started(PH_BACKEND_AUTO, "kvm"));
+    assert_false(is_unicorn_here());
+    ph_sandbox_destroy(started(PH_BACKEND_SOFT, "soft"));
+    assert_true(is_unicorn_here());
+}
+
 static void what_is_asked_for_by_name_says_nothing(void **state) {
     (void)state;
     ph_sandbox *sandbox = started(PH_BACKEND_SOFT, "soft");
@@ -124,13 +151,47 @@ static void a_number_that_is_none_is_refused(void **state) {
     assert_non_null(strstr(error.message, "no backend number 3"));
 }
 
+/* What KVM is like in a child. */
+enum kvm { HIDDEN, AS_IT_IS, MAKES_NO_VM, RUNS_NOTHING };
+
 /* The tests before have opened the plug-in, which stays: so each of these is a process of its own. */
-static void in_a_child(const char *plugin, bool kvm, ph_backend backend, const char *what) {
+static void in_a_child(const char *plugin, enum kvm kvm, ph_backend backend, const char *what) {
     char command[8192];
 
     snprintf(command, sizeof command, "'%s' '%s' %d %d '%s'", getenv("PH_TEST_SELF"), plugin, kvm, backend,
              what);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): this program itself */
+}
+
+static int ioctl_without_vm(int file, unsigned long request, ...) {
+    va_list arguments;
+
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    if (request != KVM_CREATE_VM)
+        return ioctl(file, request, argument);
+    errno = ENOMEM;
+    return -1;
+}
+
+/* KVM_RUN comes back as if something had been run. */
+static int ioctl_without_run(int file, unsigned long request, ...) {
+    va_list arguments;
+
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return request == KVM_RUN ? 0 : ioctl(file, request, argument);
+}
+
+static void have_kvm(enum kvm kvm) {
+    if (kvm == HIDDEN)
+        ph__system.open = open_without_kvm;
+    if (kvm == MAKES_NO_VM)
+        ph__system.ioctl = ioctl_without_vm;
+    if (kvm == RUNS_NOTHING)
+        ph__system.ioctl = ioctl_without_run;
 }
 
 /* In the child: exit status 0 when a sandbox of (backend) is refused with (what) in the message. */
@@ -139,8 +200,7 @@ static int child(char **words) {
     ph_error error;
 
     ph__plugin_path = words[1];
-    if (strcmp(words[2], "0") == 0)
-        ph__system.open = open_without_kvm;
+    have_kvm((enum kvm)strtol(words[2], NULL, 10));
     ph_status status = make((ph_backend)strtol(words[3], NULL, 10), &sandbox, &error);
     if (status == PH_E_BACKEND && strstr(error.message, words[4]))
         return 0;
@@ -150,10 +210,18 @@ static int child(char **words) {
 
 static void without_the_plugin_what_builds_it_is_named(void **state) {
     (void)state;
-    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "for want of its plug-in /nonexistent.so");
-    in_a_child("/nonexistent.so", true, PH_BACKEND_SOFT, "the package libunicorn-dev");
-    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "for want of its plug-in");
-    in_a_child("/nonexistent.so", false, PH_BACKEND_AUTO, "cannot open /dev/kvm");
+    in_a_child("/nonexistent.so", AS_IT_IS, PH_BACKEND_SOFT, "for want of its plug-in /nonexistent.so");
+    in_a_child("/nonexistent.so", AS_IT_IS, PH_BACKEND_SOFT, "the package libunicorn-dev");
+    in_a_child("/nonexistent.so", HIDDEN, PH_BACKEND_AUTO, "for want of its plug-in");
+    in_a_child("/nonexistent.so", HIDDEN, PH_BACKEND_AUTO, "cannot open /dev/kvm");
+}
+
+static void auto_takes_no_kvm_that_opens_and_does_not_work(void **state) {
+    (void)state;
+    test_needs_kvm();
+    in_a_child("/nonexistent.so", MAKES_NO_VM, PH_BACKEND_AUTO, "KVM_CREATE_VM failed");
+    in_a_child("/nonexistent.so", RUNS_NOTHING, PH_BACKEND_AUTO,
+               "KVM makes a virtual machine and does not run it");
 }
 
 /* The plug-in, but that it wants a Unicorn that no machine has. */
@@ -181,16 +249,16 @@ static void without_unicorn_its_package_is_named(void **state) {
     (void)state;
     assert_true(file >= 0);
     close(file);
-    in_a_child(path, true, PH_BACKEND_SOFT, "does not open");
+    in_a_child(path, AS_IT_IS, PH_BACKEND_SOFT, "does not open");
     write_plugin_without_unicorn(path);
-    in_a_child(path, true, PH_BACKEND_SOFT, "install the package libunicorn2 (libunicorn.so.x");
-    in_a_child(path, false, PH_BACKEND_AUTO, "install the package libunicorn2");
+    in_a_child(path, AS_IT_IS, PH_BACKEND_SOFT, "install the package libunicorn2 (libunicorn.so.x");
+    in_a_child(path, HIDDEN, PH_BACKEND_AUTO, "install the package libunicorn2");
     unlink(path);
 }
 
 static void a_plugin_of_another_version_is_refused(void **state) {
     (void)state;
-    in_a_child(getenv("PH_TEST_OTHER_PLUGIN"), true, PH_BACKEND_SOFT, "of another version of pinhole");
+    in_a_child(getenv("PH_TEST_OTHER_PLUGIN"), AS_IT_IS, PH_BACKEND_SOFT, "of another version of pinhole");
 }
 
 /* Both ways to come to guest memory are needed for this: a plug-in that was built with 2.1 has both. */
@@ -202,8 +270,8 @@ static void a_plugin_built_with_an_older_unicorn_is_refused(void **state) {
         fprintf(stderr, "SKIPPED, this was built with a Unicorn that is no older one\n");
         skip();
     }
-    in_a_child(newer, true, PH_BACKEND_SOFT, "the library here is 2.1.0");
-    in_a_child(newer, true, PH_BACKEND_SOFT, "build pinhole again");
+    in_a_child(newer, AS_IT_IS, PH_BACKEND_SOFT, "the library here is 2.1.0");
+    in_a_child(newer, AS_IT_IS, PH_BACKEND_SOFT, "build pinhole again");
 }
 
 static ph_snapshot *take(ph_sandbox *sandbox) {
@@ -312,12 +380,14 @@ static void a_saved_snapshot_of_soft_is_loaded_without_its_backend(void **state)
 
 int main(int count, char **words) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(kvm_opens_no_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_asked_for_by_name_says_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(auto_is_kvm_where_it_works, set_up, tear_down),
         cmocka_unit_test_setup_teardown(auto_without_kvm_is_soft_and_says_so_in_one_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_default_never_falls_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_number_that_is_none_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_the_plugin_what_builds_it_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(auto_takes_no_kvm_that_opens_and_does_not_work, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_unicorn_its_package_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plugin_of_another_version_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_plugin_built_with_an_older_unicorn_is_refused, set_up, tear_down),
