@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /*
  * Where the examples run their guests: PINHOLE_BACKEND says it, as it does to the command. The library itself
- * never asks the environment; where nobody says anything it is KVM, here as there.
+ * never asks the environment, and its default is KVM, also here; the command's is auto.
  */
 #ifndef EXAMPLES_BACKEND_H
 #define EXAMPLES_BACKEND_H
