@@ -57,9 +57,8 @@ show "$pinhole" call --raw "$guests/sqlite" query \
 echo
 
 explain 'Where the time of a query goes: the spans of the host, of SQLite and its system calls, in nanoseconds.'
-show "$pinhole" call --raw --trace text "$guests/sqlite" query \
+show "$pinhole" call --trace text "$guests/sqlite" query \
     '"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT sum(i) FROM n"' 2>&1
-echo
 
 # The guest sees no file system: the command reads the file, and the bytes are the argument.
 file=$guests/sqlite
