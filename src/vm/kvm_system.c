@@ -31,7 +31,7 @@ ph_status ph__kvm_open(int *file, ph_error *error) {
     int number = errno;
     const char *advice = "see `pinhole doctor`";
     if (number == ENOENT)
-        advice = "there is no KVM here; on bare metal load kvm_intel or kvm_amd, in a container pass "
+        advice = "it is not there; on bare metal load kvm_intel or kvm_amd, in a container pass "
                  "--device /dev/kvm";
     else if (number == EACCES || number == EPERM)
         advice = "this user may not use it; join the group that owns it (often `kvm`) and log in again";
