@@ -18,10 +18,11 @@
 
 #define CR0_PAGING 0x80000033ull /* soft_state.c, and PG */
 
-/* Unicorn takes 32 bits of CR3, so the first table is where no guest has memory. Entries can hold 40 bits. */
+/* Unicorn takes 32 bits of CR3, so the first table is where no guest has memory. Entries can hold 40 bits:
+ * the others are above or below the guest's own, which end short of the window. */
 #define ROOT_GPA 0x1000ull
 #define TABLES_GPA 0x2000000000ull
-#define OTHER_TABLES_GPA 0x3000000000ull
+#define HIGH_TABLES_GPA 0xf000000000ull
 _Static_assert(ROOT_GPA + PH__PAGE_SIZE <= PH__IMAGE_GVA_MIN, "no guest has memory there");
 
 #define ENTRY (PH__PTE_PRESENT | PH__PTE_USER | PH__PTE_ACCESSED | PH__PTE_DIRTY)
@@ -98,24 +99,26 @@ static bool fill(struct ph__soft_vcpu *vcpu) {
            add(tables, PH__SOFT_DATA_GVA, PH__SOFT_DATA_GVA + PH__PAGE_SIZE, true);
 }
 
-/* Whether the mirror has something in the (size) bytes at (gpa), which is a virtual address to Unicorn. */
-static bool is_taken(const struct ph__soft_vcpu *vcpu, uint64_t gpa, uint64_t size) {
-    for (size_t i = 0; i < vcpu->mirror.count; i++) {
-        const struct ph__soft_range *range = &vcpu->mirror.ranges[i];
-        if (range->gva < gpa + size && gpa < range->gva + range->size)
-            return true;
-    }
-    return false;
+/* Whether the guest can have anything in the (size) bytes at (gpa), which is a virtual address to Unicorn. */
+static bool is_taken(const struct ph__layout *layout, uint64_t gpa, uint64_t size) {
+    return layout->image.gva < gpa + size && gpa < layout->stack.gva + layout->stack.size;
 }
 
 /* There are never more than the guest's own page tables, which these are like, could be. */
 static ph_status make(struct ph__soft_vcpu *vcpu, ph_error *error) {
     struct ph__soft_tables *tables = &vcpu->tables;
+    const struct ph__layout *layout = &vcpu->memory->layout;
     const uint32_t protection = UC_PROT_READ | UC_PROT_WRITE;
 
-    tables->capacity = vcpu->memory->layout.page_tables.size / PH__PAGE_SIZE + SPARE;
+    tables->capacity = layout->page_tables.size / PH__PAGE_SIZE + SPARE;
     const size_t size = tables->capacity * PH__PAGE_SIZE;
-    tables->gpa = is_taken(vcpu, TABLES_GPA, size) ? OTHER_TABLES_GPA : TABLES_GPA;
+    tables->gpa = is_taken(layout, TABLES_GPA, size) ? HIGH_TABLES_GPA : TABLES_GPA;
+    if (is_taken(layout, tables->gpa, size))
+        return ph__error_set(
+            error, PH_E_ARGUMENT,
+            "the soft backend has no room for page tables beside this image and its %llu MiB "
+            "of memory",
+            (unsigned long long)(ph__layout_memory(layout) >> 20));
     tables->entries = aligned_alloc(PH__PAGE_SIZE, size);
     if (!tables->entries ||
         uc_mem_map_ptr(vcpu->engine, ROOT_GPA, PH__PAGE_SIZE, protection, tables->entries) != UC_ERR_OK ||

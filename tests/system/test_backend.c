@@ -354,6 +354,29 @@ static void a_sandbox_is_restored_after_the_emulator_gave_up(void **state) {
     ph_image_close(image);
 }
 
+/* The emulator's own page tables have to lie outside the guest's addresses. */
+static void soft_has_as_much_memory_as_leaves_room_for_its_tables(void **state) {
+    static const uint64_t sizes[] = {1ull << 36, 1ull << 38, 3ull << 38};
+    ph_image *image = test_image("types");
+    ph_config config = {.size = sizeof config, .backend = PH_BACKEND_SOFT, .timeout_ns = TEST_TIMEOUT_NS};
+    ph_sandbox *sandbox = NULL;
+    ph_error error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        config.memory = sizes[i];
+        if (ph_sandbox_create(image, &config, &sandbox, &error) != PH_OK)
+            fail_msg("0x%llx bytes: %s", (unsigned long long)sizes[i], error.message);
+        test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
+        check_call(sandbox);
+        ph_sandbox_destroy(sandbox);
+    }
+    config.memory = 1ull << 40;
+    assert_int_equal(ph_sandbox_create(image, &config, &sandbox, &error), PH_E_ARGUMENT);
+    assert_non_null(strstr(error.message, "no room for page tables"));
+    ph_image_close(image);
+}
+
 static void a_saved_snapshot_of_soft_is_loaded_without_its_backend(void **state) {
     char path[] = "/tmp/pinhole-backend-XXXXXX";
     int file = mkstemp(path);
@@ -394,6 +417,8 @@ int main(int count, char **words) {
         cmocka_unit_test_setup_teardown(a_snapshot_of_kvm_needs_more_than_soft_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_snapshot_of_soft_goes_on_on_kvm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_sandbox_is_restored_after_the_emulator_gave_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(soft_has_as_much_memory_as_leaves_room_for_its_tables, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_saved_snapshot_of_soft_is_loaded_without_its_backend, set_up,
                                         tear_down),
     };
