@@ -22,6 +22,7 @@
  * the others are above or below the guest's own, which end short of the window. */
 #define ROOT_GPA 0x1000ull
 #define TABLES_GPA 0x2000000000ull
+#define FLUSH_GPA 0x3000ull /* nothing */
 #define HIGH_TABLES_GPA 0xf000000000ull
 _Static_assert(ROOT_GPA + PH__PAGE_SIZE <= PH__IMAGE_GVA_MIN, "no guest has memory there");
 
@@ -138,7 +139,11 @@ ph_status ph__soft_tables_make(struct ph__soft_vcpu *vcpu, ph_error *error) {
         return status;
     if (!fill(vcpu))
         return ph__error_set(error, PH_E_MEMORY, "more page tables than there is room for");
-    /* A store to CR3 also has the processor forget what it knows of pages. */
+    /* A new mapping has Unicorn forget what it knows of pages; a store to CR3 of the same value does not. */
+    if (uc_mem_map_ptr(vcpu->engine, FLUSH_GPA, PH__PAGE_SIZE, UC_PROT_READ, vcpu->tables.entries) !=
+            UC_ERR_OK ||
+        uc_mem_unmap(vcpu->engine, FLUSH_GPA, PH__PAGE_SIZE) != UC_ERR_OK)
+        return ph__error_set(error, PH_E_MEMORY, "no memory for the emulator's page tables");
     if (!write_control(vcpu, UC_X86_REG_CR3, ROOT_GPA) || !write_control(vcpu, UC_X86_REG_CR0, CR0_PAGING))
         return ph__error_set(error, PH_E_SYSTEM, "the emulator does not take page tables");
     return PH_OK;
