@@ -77,14 +77,17 @@ static uint64_t expected(uint64_t word, uint32_t salt, uint32_t count) {
 
 /* Runs (code) on (word), with (*vector) in the register of a vector unit, where it must stay. */
 static uint64_t run(const unsigned char *code, uint64_t word, uint64_t *vector) {
+    uint64_t kept = *vector;
+
     __asm__ volatile("sub $128, %%rsp\n\t" /* not into the red zone */
                      "movq %1, %%xmm7\n\t"
                      "call *%2\n\t"
                      "movq %%xmm7, %1\n\t"
                      "add $128, %%rsp"
-                     : "=&a"(word), "+r"(*vector)
+                     : "=&a"(word), "+r"(kept)
                      : "r"(code), "D"(word)
                      : "xmm7", "memory", "cc");
+    *vector = kept;
     return word;
 }
 
