@@ -19,22 +19,10 @@
 #define SFMASK_VALUE 0x47700ull /* what `syscall` clears, as in kvm_state.c */
 
 #define VECTOR_DEBUG 1u
-#define VECTOR_BREAKPOINT 3u
-#define VECTOR_OVERFLOW 4u
-#define VECTOR_PAGE_FAULT 14u
-#define VECTOR_COUNT 32u
-
-/* Error codes (SDM volume 3, chapters 4.7 and 6.13). */
-#define FAULT_PRESENT 1u
-#define FAULT_WRITE 2u
-#define FAULT_USER 4u
-#define FAULT_FETCH 16u
-#define ERROR_IDT 2u
 
 /* Where nothing is run. */
 #define END_GVA (PH__SOFT_CODE_GVA + PH__SOFT_END)
 
-#define INT_SIZE 2u
 #define DOORBELL_SIZE 2u
 
 /* code, data, stand-in */
@@ -178,6 +166,8 @@ uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
     uc_err result = UC_ERR_EXCEPTION;
 
     vcpu->event = PH__SOFT_NONE;
+    vcpu->address = 0;
+    vcpu->block_size = 0;
     /* The end has to be in the processor's page tables: Unicorn looks for code in front of it, and is not
      * prepared for a page fault. */
     if (ph__soft_guard(vcpu->engine, gva, END_GVA, &result)) {
@@ -187,119 +177,6 @@ uc_err ph__soft_go(struct ph__soft_vcpu *vcpu, uint64_t gva) {
         vcpu->given_up = true;
     }
     return result;
-}
-
-static void fail(struct ph__exit *exit, const char *what) {
-    exit->kind = PH__EXIT_FAILED;
-    exit->what = what;
-}
-
-static void raise(struct ph__exit *exit, uint32_t vector, uint32_t error_code) {
-    exit->kind = PH__EXIT_EXCEPTION;
-    exit->vector = vector;
-    exit->error_code = error_code;
-}
-
-static bool is_canonical(uint64_t address) {
-    return address < PH__USER_END || address >= ~(PH__USER_END - 1);
-}
-
-/* Whether page tables have something for (address), and what. */
-static bool translates(const struct ph__soft_vcpu *vcpu, uint64_t address, struct ph__access *access) {
-    const ph_gpa root = ph__paging_root(vcpu->memory);
-    struct ph__translation translation;
-    struct ph__range range;
-
-    if (ph__paging_page(vcpu->memory, root, (ph_gva){address}, &range)) {
-        *access = range.access;
-        return true;
-    }
-    /* Pages of ring 0. */
-    if (!ph__paging_walk(vcpu->memory, root, (ph_gva){address}, &translation))
-        return false;
-    *access = translation.access;
-    return true;
-}
-
-static bool may(const struct ph__access *access, bool writes, bool fetches) {
-    return access->user && (!writes || access->writable) && (!fetches || access->executable);
-}
-
-/* An access that Unicorn or its processor has refused. */
-struct refused {
-    uint64_t address;
-    uint32_t size;
-    bool stores, fetches;
-};
-
-static void report_refused(struct ph__soft_vcpu *vcpu, const struct refused *refused, struct ph__exit *exit) {
-    const bool fetches = refused->fetches;
-    const bool writes = refused->stores || (!fetches && ph__soft_is_update(vcpu));
-    const uint64_t last = refused->address + refused->size - 1;
-    uint64_t address = refused->address;
-    struct ph__access access = {0};
-    bool present;
-
-    if (!is_canonical(address) || !is_canonical(last)) {
-        raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
-        return;
-    }
-    present = translates(vcpu, address, &access);
-    /* Of an access across pages the second may be the one. */
-    uint64_t next = (address | (PH__PAGE_SIZE - 1)) + 1;
-    if (present && may(&access, writes, fetches) && last >= next) {
-        address = next;
-        present = translates(vcpu, address, &access);
-    }
-    if (present && may(&access, writes, fetches)) {
-        /* What is not there although the page tables say so is the host's own. */
-        exit->kind = PH__EXIT_MEMORY;
-        return;
-    }
-    raise(exit, VECTOR_PAGE_FAULT,
-          FAULT_USER | (present ? FAULT_PRESENT : 0) | (writes ? FAULT_WRITE : 0) |
-              (fetches ? FAULT_FETCH : 0));
-    exit->address = address;
-}
-
-/* One that Unicorn has refused: mostly to fetch code. */
-static void report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    report_refused(vcpu,
-                   &(struct refused){
-                       .address = vcpu->address,
-                       .size = vcpu->size,
-                       .stores = vcpu->access == UC_MEM_WRITE_UNMAPPED || vcpu->access == UC_MEM_WRITE_PROT,
-                       .fetches = vcpu->access == UC_MEM_FETCH_UNMAPPED || vcpu->access == UC_MEM_FETCH_PROT,
-                   },
-                   exit);
-}
-
-/* A page fault of the processor, whose page tables are not the guest's: it is looked up there. */
-static void report_page_fault(struct ph__soft_vcpu *vcpu, uint32_t error_code, struct ph__exit *exit) {
-    struct refused refused = {
-        .size = 1, .stores = error_code & FAULT_WRITE, .fetches = error_code & FAULT_FETCH};
-
-    uc_reg_read(vcpu->engine, UC_X86_REG_CR2, &refused.address);
-    report_refused(vcpu, &refused, exit);
-}
-
-/* Our IDT lets ring 3 use the gates of breakpoint and overflow, and no other, which Unicorn does not look at.
- */
-static void report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
-    const struct ph__soft_exception exception = ph__soft_exception_end(vcpu);
-
-    if (exception.software && (vcpu->vector == VECTOR_BREAKPOINT || vcpu->vector == VECTOR_OVERFLOW)) {
-        raise(exit, vcpu->vector, 0);
-    } else if (exception.software) {
-        vcpu->regs.rip -= INT_SIZE;
-        raise(exit, PH__SOFT_PROTECTION_VECTOR, vcpu->vector * 8 + ERROR_IDT);
-    } else if (vcpu->vector == VECTOR_PAGE_FAULT) {
-        report_page_fault(vcpu, exception.error_code, exit);
-    } else if (vcpu->vector < VECTOR_COUNT) {
-        raise(exit, vcpu->vector, exception.error_code);
-    } else {
-        fail(exit, "an exception that there is not");
-    }
 }
 
 /* `syscall` as the monitor's entry wants it; it takes ring 3 too. */
@@ -344,7 +221,7 @@ static void report_io(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) {
     if (found)
         vcpu->regs.rip = gva;
     if (found && !admitted) {
-        raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
+        ph__soft_raise(exit, PH__SOFT_PROTECTION_VECTOR, 0);
         return;
     }
     exit->kind = PH__EXIT_PROTOCOL;
@@ -358,16 +235,16 @@ static bool report_undefined(struct ph__soft_vcpu *vcpu, struct ph__exit *exit) 
     ph__soft_exception_end(vcpu);
     if (ph__soft_is_int1(vcpu)) {
         vcpu->regs.rip++;
-        raise(exit, VECTOR_DEBUG, 0);
+        ph__soft_raise(exit, VECTOR_DEBUG, 0);
         return true;
     }
     if (!ph__soft_emulate(vcpu, &vector)) {
-        raise(exit, vector, 0);
+        ph__soft_raise(exit, vector, 0);
         return true;
     }
     if (!(vcpu->regs.rflags & RFLAGS_TRAP))
         return false;
-    raise(exit, VECTOR_DEBUG, 0);
+    ph__soft_raise(exit, VECTOR_DEBUG, 0);
     return true;
 }
 
@@ -391,12 +268,12 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         enter_system_call(vcpu);
         return false;
     case PH__SOFT_INTERRUPT:
-        report_interrupt(vcpu, exit);
+        ph__soft_report_interrupt(vcpu, exit);
         return true;
     case PH__SOFT_UNDEFINED:
         return report_undefined(vcpu, exit);
     case PH__SOFT_ACCESS:
-        report_access(vcpu, exit);
+        ph__soft_report_access(vcpu, exit);
         return true;
     case PH__SOFT_MISSED:
         return false;
@@ -404,7 +281,7 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         report_io(vcpu, exit);
         return true;
     case PH__SOFT_STRAYED:
-        raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
+        ph__soft_raise(exit, PH__SOFT_PAGE_FAULT_VECTOR, PH__SOFT_FAULT_USER | PH__SOFT_FAULT_FETCH);
         exit->address = vcpu->address;
         return true;
     case PH__SOFT_GIVEN_UP:
@@ -414,7 +291,7 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
     case PH__SOFT_FULL:
         if (replace(vcpu))
             return false;
-        fail(exit, "no new emulator in the place of one that is full of translated code");
+        ph__soft_fail(exit, "no new emulator in the place of one that is full of translated code");
         return true;
     case PH__SOFT_KICKED:
         vcpu->regs.rip = vcpu->address;
@@ -422,11 +299,11 @@ static bool report(struct ph__soft_vcpu *vcpu, uc_err result, struct ph__exit *e
         return true;
     default:
         if (result == UC_ERR_OK && vcpu->regs.rip == END_GVA) {
-            raise(exit, VECTOR_PAGE_FAULT, FAULT_USER | FAULT_FETCH);
+            ph__soft_raise(exit, PH__SOFT_PAGE_FAULT_VECTOR, PH__SOFT_FAULT_USER | PH__SOFT_FAULT_FETCH);
             exit->address = END_GVA;
             return true;
         }
-        fail(exit, result == UC_ERR_OK ? "the emulator stopped for no reason" : uc_strerror(result));
+        ph__soft_fail(exit, result == UC_ERR_OK ? "the emulator stopped for no reason" : uc_strerror(result));
         return true;
     }
 }
@@ -450,7 +327,7 @@ static void soft_run(struct ph__vcpu *base, struct ph__exit *exit) {
         ph__soft_forget(vcpu);
     base->code_changed = false;
     if (vcpu->step_due && (vcpu->regs.rflags & RFLAGS_TRAP))
-        raise(exit, VECTOR_DEBUG, 0);
+        ph__soft_raise(exit, VECTOR_DEBUG, 0);
     else
         while (!report(vcpu, enter(vcpu), exit))
             continue;

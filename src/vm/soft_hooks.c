@@ -32,7 +32,8 @@ static void on_block(uc_engine *engine, uint64_t address, uint32_t size, void *c
     struct ph__soft_vcpu *vcpu = context;
 
     (void)engine;
-    (void)size;
+    vcpu->block = address;
+    vcpu->block_size = size;
     if (atomic_load_explicit(&vcpu->kicked, memory_order_relaxed) && !vcpu->serving)
         stop_block(vcpu, PH__SOFT_KICKED, address);
     else if (--vcpu->buffer.blocks == 0 && ph__soft_buffer_full(vcpu) && !vcpu->serving)
@@ -132,10 +133,10 @@ static bool on_access(uc_engine *engine, uc_mem_type type, uint64_t address, int
     (void)engine;
     (void)value;
     if (vcpu->event == PH__SOFT_NONE) {
+        vcpu->address = vcpu->way->address(address);
         if (vcpu->way->goes_on(vcpu, type, address))
             return true;
         vcpu->access = type;
-        vcpu->address = vcpu->way->address(address);
         vcpu->size = size > 0 ? (uint32_t)size : 1;
     }
     stop(vcpu, PH__SOFT_ACCESS);

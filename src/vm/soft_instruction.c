@@ -10,8 +10,7 @@
 #define REX_W 8u
 #define REX_B 1u
 
-/* The register with (number) in (regs). */
-static uint64_t *general(struct ph__regs *regs, unsigned number) {
+uint64_t *ph__soft_general(struct ph__regs *regs, unsigned number) {
     uint64_t *const registers[16] = {
         &regs->rax, &regs->rcx, &regs->rdx, &regs->rbx, &regs->rsp, &regs->rbp, &regs->rsi, &regs->rdi,
         &regs->r8,  &regs->r9,  &regs->r10, &regs->r11, &regs->r12, &regs->r13, &regs->r14, &regs->r15,
@@ -46,7 +45,7 @@ bool ph__soft_emulate(struct ph__soft_vcpu *vcpu, uint32_t *vector) {
         return false;
     const unsigned operation = bytes[at + 2] >> 3 & 3;
     const int base = operation % 2 ? UC_X86_REG_GS_BASE : UC_X86_REG_FS_BASE;
-    uint64_t *value = general(&vcpu->regs, (bytes[at + 2] & 7u) | (rex & REX_B ? 8u : 0));
+    uint64_t *value = ph__soft_general(&vcpu->regs, (bytes[at + 2] & 7u) | (rex & REX_B ? 8u : 0));
     uint64_t wide = 0;
 
     if (operation < 2) {

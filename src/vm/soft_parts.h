@@ -143,12 +143,14 @@ struct ph__soft_vcpu {
     size_t old_exception, error_code;
 
     _Atomic bool kicked;
+    uint64_t block; /* where the block of code under way, or the last one, begins */
+    uint32_t block_size;
     bool step_due; /* the last doorbell was rung under single step */
     bool serving;  /* on our own page, because we have sent it there */
     bool retrying; /* at an instruction that has been PH__SOFT_MISSED */
     enum ph__soft_event event;
     uint32_t vector;
-    uint64_t address;
+    uint64_t address; /* of the last access that Unicorn asked about */
     uint32_t size;
     uc_mem_type access;
     struct ph__soft_io io;
@@ -210,8 +212,8 @@ bool ph__soft_state_set(struct ph__soft_vcpu *vcpu, const struct ph__processor *
 /* soft_instruction.c: does the undefined instruction at (regs).rip if it is one that Unicorn lacks and guests
  * are promised. False if not, and then (*vector) is the exception that it is. */
 bool ph__soft_emulate(struct ph__soft_vcpu *vcpu, uint32_t *vector);
-#define PH__SOFT_UNDEFINED_VECTOR 6u
-#define PH__SOFT_PROTECTION_VECTOR 13u
+/* The register with (number) in (regs). */
+uint64_t *ph__soft_general(struct ph__regs *regs, unsigned number);
 
 /* Whether the undefined instruction at (regs).rip is a breakpoint that Unicorn does not know. */
 bool ph__soft_is_int1(const struct ph__soft_vcpu *vcpu);
@@ -223,6 +225,32 @@ bool ph__soft_is_update(const struct ph__soft_vcpu *vcpu);
 /* Looks for the instruction that did (io). False when none is found, and otherwise (*gva) is its opcode and
  * (*size) how long it is from there. */
 bool ph__soft_find_io(const struct ph__soft_vcpu *vcpu, uint64_t *gva, uint32_t *size);
+
+/* soft_fault.c: an exit of kind EXCEPTION, and one of kind FAILED. */
+void ph__soft_raise(struct ph__exit *exit, uint32_t vector, uint32_t error_code);
+void ph__soft_fail(struct ph__exit *exit, const char *what);
+#define PH__SOFT_UNDEFINED_VECTOR 6u
+#define PH__SOFT_STACK_VECTOR 12u
+#define PH__SOFT_PROTECTION_VECTOR 13u
+#define PH__SOFT_PAGE_FAULT_VECTOR 14u
+#define PH__SOFT_FAULT_USER 4u /* error codes (SDM volume 3, chapter 4.7) */
+#define PH__SOFT_FAULT_FETCH 16u
+
+/* What PH__SOFT_ACCESS and PH__SOFT_INTERRUPT are to the guest. */
+void ph__soft_report_access(struct ph__soft_vcpu *vcpu, struct ph__exit *exit);
+void ph__soft_report_interrupt(struct ph__soft_vcpu *vcpu, struct ph__exit *exit);
+
+/* soft_operand.c: whether the instruction at (regs).rip uses (address), which is not canonical, by way of the
+ * stack segment. */
+bool ph__soft_is_stack(const struct ph__soft_vcpu *vcpu, uint64_t address);
+
+/* Where the operand in memory of the instruction at (regs).rip begins, of which (address) is a part:
+ * (address) if it does not fit. */
+uint64_t ph__soft_operand_start(const struct ph__soft_vcpu *vcpu, uint64_t address);
+
+/* The last block has ended with a branch to (target), which is not canonical, and where a processor would not
+ * have gone: (regs) are then as before the branch, where that can be found out. */
+void ph__soft_branch_undo(struct ph__soft_vcpu *vcpu, uint64_t target);
 
 /* soft_guard.c: uc_emu_start from (gva) to (end), with its (*result). False when Unicorn wanted to end the
  * process. */
