@@ -473,6 +473,12 @@ typedef enum ph_state {
 PH_API ph_state ph_sandbox_state(const ph_sandbox *sandbox);
 
 /**
+ * The name of what runs (sandbox), "kvm" or "soft": which one PH_BACKEND_AUTO has come to. Constant, and not
+ * to be freed. Any thread.
+ */
+PH_API const char *ph_sandbox_backend(const ph_sandbox *sandbox);
+
+/**
  * Counts over the life of a sandbox. Times are nanoseconds of the host's clock: (guest_ns) with the vCPU
  * running, (host_ns) in host functions.
  */

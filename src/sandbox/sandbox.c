@@ -371,6 +371,10 @@ ph_state ph_sandbox_state(const ph_sandbox *sandbox) {
     return atomic_load_explicit(&((ph_sandbox *)sandbox)->state, memory_order_relaxed);
 }
 
+const char *ph_sandbox_backend(const ph_sandbox *sandbox) {
+    return sandbox->vcpu->backend->name;
+}
+
 void ph_sandbox_stats(const ph_sandbox *sandbox, ph_stats *stats) {
     *stats = sandbox->stats;
     stats->guest_ns = ph__clock_ns(sandbox, sandbox->stats.guest_ns);

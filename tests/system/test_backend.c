@@ -56,7 +56,7 @@ static ph_sandbox *started(ph_backend backend, const char *name) {
 
     if (make(backend, &sandbox, &error) != PH_OK)
         fail_msg("no sandbox: %s", error.message);
-    assert_string_equal(sandbox->vcpu->backend->name, name);
+    assert_string_equal(ph_sandbox_backend(sandbox), name);
     test_status(sandbox, ph_sandbox_start(sandbox), PH_OK);
     return sandbox;
 }
@@ -318,7 +318,7 @@ static void a_snapshot_of_soft_goes_on_on_kvm(void **state) {
 
     if (make_from(snapshot, PH_BACKEND_KVM, &other, &error) != PH_OK)
         fail_msg("a snapshot of soft on kvm: %s", error.message);
-    assert_string_equal(other->vcpu->backend->name, "kvm");
+    assert_string_equal(ph_sandbox_backend(other), "kvm");
     check_call(other);
     ph_sandbox_destroy(other);
     ph_snapshot_close(snapshot);
