@@ -258,12 +258,20 @@ static bool undo(struct ph__soft_vcpu *vcpu, uint64_t gva, uint64_t end, uint64_
            gva + decoded.size == end && undo_jump(vcpu, &decoded, target);
 }
 
+/* Of a branch: anything but a REX that chooses registers. */
+static bool is_idle_prefix(const struct ph__soft_vcpu *vcpu, uint64_t gva) {
+    uint8_t byte = 0;
+
+    ph__soft_fetch(vcpu, gva, &byte, 1);
+    return is_prefix(byte) || ((byte & 0xf0) == 0x40 && !(byte & (REX_B | REX_X)));
+}
+
 void ph__soft_branch_undo(struct ph__soft_vcpu *vcpu, uint64_t target) {
     const uint64_t start = vcpu->block, end = start + vcpu->block_size;
 
-    /* The shortest that fits: the byte in front may look like a prefix. */
-    for (uint64_t size = 1; size <= INSTRUCTION_MAX && size <= end - start; size++)
-        if (undo(vcpu, end - size, end, target)) {
+    /* What the byte in front changes nothing of may not have it as a prefix. */
+    for (uint64_t size = INSTRUCTION_MAX; size > 0; size--)
+        if (end - start >= size && !is_idle_prefix(vcpu, end - size) && undo(vcpu, end - size, end, target)) {
             vcpu->regs.rip = end - size;
             vcpu->vcpu.regs_changed = true;
             return;
