@@ -226,11 +226,12 @@ static uint64_t clock_ns(clockid_t clock) {
 
 #define NEAR_NS 5000000ull /* clocks that are set meanwhile, threads that have to wait */
 
-static void times_are_those_of_the_hosts_clock(void **state) {
+/* One call. True if the guest's own time was near that of its events: not so where the host has taken the
+ * processor away in between. */
+static bool call_clocks(void) {
     struct traced traced;
+    bool near = true;
 
-    (void)state;
-    test_needs_kvm();
     traced_begin(&traced, GUEST, NULL, NULL);
     const uint64_t before = clock_ns(CLOCK_REALTIME);
     traced_call(&traced, "clocks", ARGS(U32(300)), PH_OK, NULL);
@@ -242,14 +243,24 @@ static void times_are_those_of_the_hosts_clock(void **state) {
         const uint64_t told = trace_number(event->fields, event->field_count, "realtime");
         assert_true(event->time_ns + NEAR_NS > before);
         assert_true(event->time_ns < after + NEAR_NS);
-        assert_true(event->time_ns + NEAR_NS > told);
-        assert_true(event->time_ns < told + NEAR_NS);
+        near = near && event->time_ns + NEAR_NS > told && event->time_ns < told + NEAR_NS;
     }
     const ph_trace_span *call = trace_span_named(&traced.collect, "call clocks");
     assert_true(call->start_ns + NEAR_NS > before);
     assert_true(call->end_ns < after + NEAR_NS);
     assert_true(call->end_ns - call->start_ns > 290000000);
     traced_free(&traced);
+    return near;
+}
+
+static void times_are_those_of_the_hosts_clock(void **state) {
+    bool near = false;
+
+    (void)state;
+    test_needs_kvm();
+    for (unsigned i = 0; i < 10 && !near; i++)
+        near = call_clocks();
+    assert_true(near);
 }
 
 static void times_do_not_run_backwards_in_a_call(void **state) {
