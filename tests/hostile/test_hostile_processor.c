@@ -185,6 +185,8 @@ static void undefined_instructions_end_the_guest_alone(void **state) {
 
     (void)state;
     test_needs_kvm();
+    if (test_is_soft())
+        test_needs_soft_guard();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         expect(INSTRUCTIONS, names[i], NO_ARGS, test_is_soft() ? PROTOCOL | UNDEFINED : UNDEFINED);
 }

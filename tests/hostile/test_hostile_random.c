@@ -149,6 +149,8 @@ static void random_code_does_no_harm(void **state) {
 
     (void)state;
     test_needs_kvm();
+    if (test_is_soft())
+        test_needs_soft_guard();
     for (uint64_t seed = first; seed < end; seed++) {
         struct hostile hostile;
         ph_value address = {.type = PH_U64};

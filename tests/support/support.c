@@ -4,6 +4,7 @@
  */
 #include "support/support.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,17 @@ void test_not_on_soft(const char *why) {
     if (!test_is_soft())
         return;
     fprintf(stderr, "SKIPPED on the soft backend: %s\n", why);
+    skip();
+}
+
+bool test_has_address_sanitizer(void) {
+    return dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
+}
+
+void test_needs_soft_guard(void) {
+    if (!test_has_address_sanitizer())
+        return;
+    fprintf(stderr, "SKIPPED with AddressSanitizer: an emulator that gives up ends the process\n");
     skip();
 }
 

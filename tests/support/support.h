@@ -29,6 +29,13 @@ bool test_is_soft(void);
 /* Skips the running test on the soft backend, saying why. Call it behind test_needs_kvm. */
 void test_not_on_soft(const char *why);
 
+/* Whether AddressSanitizer is in this process. It keeps what is freed for a while, and with it the plug-in is
+ * opened in a way that leaves Unicorn its abort() (src/vm/soft_guard.c). */
+bool test_has_address_sanitizer(void);
+
+/* Skips the running test where Unicorn would end the process. */
+void test_needs_soft_guard(void);
+
 /* Bytes: Unicorn itself forgets some tens with each sandbox, and with each restore of one whose code has
  * changed. Ours to lose would be more. */
 #define TEST_UNICORN_FORGETS 1024u

@@ -327,12 +327,13 @@ static void a_snapshot_of_soft_goes_on_on_kvm(void **state) {
 
 /* Many times, so that an emulator that is not taken down as a whole is seen. */
 static void a_sandbox_is_restored_after_the_emulator_gave_up(void **state) {
-    ph_image *image = test_image("hostile_instructions");
     ph_config config = PH_CONFIG_INIT;
     ph_sandbox *sandbox = NULL;
     ph_error error;
 
     (void)state;
+    test_needs_soft_guard();
+    ph_image *image = test_image("hostile_instructions");
     config.backend = PH_BACKEND_SOFT;
     config.timeout_ns = TEST_TIMEOUT_NS;
     if (ph_sandbox_create(image, &config, &sandbox, &error) != PH_OK)
