@@ -19,8 +19,8 @@ import sys
 import tempfile
 
 SUITES = {"unit", "system", "hostile"}
-# Of these, tests that need a compiler, or a program that reads traces.
-LEFT_OUT = {"compiler", "reader"}
+# Of these, tests that need a compiler, a program that reads traces, or the soft backend beside KVM.
+LEFT_OUT = {"compiler", "reader", "soft-system"}
 # In the order in which they are loaded; kvm-amd needs all that is before it.
 MODULES = ["irqbypass", "kvm", "ccp", "kvm-amd"]
 # What lies in a folder that a test is told of and is none of its products: what the build leaves, and history.
@@ -197,7 +197,7 @@ def add_tests(archive, build, wanted):
     tests = [test for test in introspect(build, "--tests") if SUITES.intersection(suites_of(test))]
     if wanted:
         tests = [test for test in tests if test["name"] in wanted]
-    # Valgrind, fuzzers, compilers and readers say the same on every processor, and are not packed.
+    # Valgrind, fuzzers, compilers, readers and the emulator say the same on every processor, and are not packed.
     tools = [test for test in tests
              if not test["cmd"][0].startswith(build + os.sep) or LEFT_OUT & set(suites_of(test))]
     tests = [test for test in tests if test not in tools]

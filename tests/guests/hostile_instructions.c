@@ -96,13 +96,6 @@ LIE_ASM(too_long,
 LIE_ASM(push_cs, ".byte 0x0e");
 LIE_ASM(far_call_imm, ".byte 0x9a, 0, 0, 0, 0, 0, 0");
 LIE_ASM(salc, ".byte 0xd6");
-/* Each begins a block of code, which is where an emulator knows least. */
-LIE_ASM(lock_cmp, "jmp 1f\n 1: .byte 0xf0, 0x39, 0x04, 0x24");
-LIE_ASM(lock_cmps, "jmp 1f\n 1: .byte 0xf0, 0xa6");
-LIE_ASM(lock_bts_register, "jmp 1f\n 1: .byte 0xf0, 0x0f, 0xab, 0xc0");
-LIE_ASM(far_call_register, "jmp 1f\n 1: .byte 0xff, 0xd8");
-LIE_ASM(far_jump_register, "jmp 1f\n 1: .byte 0xff, 0xe8");
-
 LIE_ASM(jump_to_the_last_byte, "mov $-1, %%rax\n jmp *%%rax");
 LIE_ASM(sgdt, "sgdt -16(%%rsp)");
 LIE_ASM(sidt, "sidt -16(%%rsp)");

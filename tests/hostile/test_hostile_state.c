@@ -60,8 +60,6 @@ static void no_instruction_changes_what_is_beyond_ring_3(void **state) {
 
     (void)state;
     test_needs_kvm();
-    if (test_is_soft())
-        test_needs_soft_guard();
     begin(&subject, "hostile_instructions");
     for (size_t i = 0; i < ph_image_export_count(subject.sandbox->image); i++) {
         const ph_function *function = ph_image_export(subject.sandbox->image, i);

@@ -333,7 +333,7 @@ static void a_sandbox_is_restored_after_the_emulator_gave_up(void **state) {
 
     (void)state;
     test_needs_soft_guard();
-    ph_image *image = test_image("hostile_instructions");
+    ph_image *image = test_image("hostile_undefined");
     config.backend = PH_BACKEND_SOFT;
     config.timeout_ns = TEST_TIMEOUT_NS;
     if (ph_sandbox_create(image, &config, &sandbox, &error) != PH_OK)
