@@ -8,16 +8,16 @@
 
 #include "../system/differential_zone.h"
 
-extern struct differential_zone zone __asm__("zone");
+extern struct differential_zone zone;
 _Alignas(4096) struct differential_zone zone;
 
 /* What run_code goes back to. */
-extern uint64_t kept[] __asm__("kept");
+extern uint64_t kept[];
 uint64_t kept[2];
-extern uint64_t target __asm__("target");
+extern uint64_t target;
 uint64_t target;
 static uint64_t small_stack[64];
-extern uint64_t *flags_stack __asm__("flags_stack");
+extern uint64_t *flags_stack;
 uint64_t *flags_stack = small_stack + 32;
 
 #define PAGE(name) ((uint64_t)zone.name)
@@ -31,7 +31,7 @@ static uint64_t zone_address(void) {
 PH_EXPORT(zone_address, PH_U64);
 
 static uint64_t end_address(void) {
-    extern const char differential_end[] __asm__("differential_end");
+    extern const char differential_end[];
     return (uint64_t)differential_end;
 }
 PH_EXPORT(end_address, PH_U64);
@@ -113,7 +113,7 @@ __asm__(
     "syscall\n"
     ".popsection");
 /* clang-format on */
-extern const char differential_end[], differential_restorer[] __asm__("differential_restorer");
+extern const char differential_end[], differential_restorer[];
 void differential_enter(const struct differential_registers *registers);
 
 /* The places in ucontext_t and siginfo_t. */
