@@ -20,6 +20,8 @@ static uint64_t small_stack[64];
 extern uint64_t *flags_stack;
 uint64_t *flags_stack = small_stack + 32;
 
+extern const char differential_end[], differential_restorer[];
+
 #define PAGE(name) ((uint64_t)zone.name)
 #define SYSTEM_MPROTECT 10
 #define SYSTEM_SIGACTION 13
@@ -31,7 +33,6 @@ static uint64_t zone_address(void) {
 PH_EXPORT(zone_address, PH_U64);
 
 static uint64_t end_address(void) {
-    extern const char differential_end[];
     return (uint64_t)differential_end;
 }
 PH_EXPORT(end_address, PH_U64);
@@ -113,7 +114,6 @@ __asm__(
     "syscall\n"
     ".popsection");
 /* clang-format on */
-extern const char differential_end[], differential_restorer[];
 void differential_enter(const struct differential_registers *registers);
 
 /* The places in ucontext_t and siginfo_t. */
