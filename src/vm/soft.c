@@ -81,8 +81,8 @@ static ph_status open_engine(struct ph__soft_vcpu *vcpu, ph_error *error) {
     if (status != PH_OK)
         return status;
     status = prepare_engine(vcpu, error);
-    ph_status found = ph__soft_buffer_find(vcpu, status == PH_OK ? error : NULL);
-    return status == PH_OK ? found : status;
+    ph__soft_buffer_find(vcpu);
+    return status;
 }
 
 /* A new engine in the place of one that is of no more use. */

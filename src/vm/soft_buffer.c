@@ -9,9 +9,9 @@
  * for to execute, so the plug-in's own mmap64, which libunicorn finds first (soft_guard.c), hands it out. It
  * is set aside before the engine is opened, since Unicorn ends the process when there is none.
  *
- * Where the plug-in cannot be opened in that way (AddressSanitizer), there is no bound.
+ * Where libunicorn does not find it first (AddressSanitizer, or a program that links libunicorn itself), there
+ * is no bound.
  */
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ ph_status ph__soft_buffer_reserve(ph_error *error) {
     return PH_OK;
 }
 
-ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error) {
+void ph__soft_buffer_find(struct ph__soft_vcpu *vcpu) {
     uint8_t *start = reserved.start;
 
     reserved.start = NULL;
@@ -74,10 +74,6 @@ ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error) {
     /* A smaller one is of a Unicorn that can use it anew (soft_tlb.c). */
     if (reserved.taken > BUFFER_SIZE / 2)
         vcpu->buffer = (struct ph__soft_buffer){.mark = start + BOUND, .blocks = BLOCKS};
-    if (reserved.taken || dlsym(RTLD_DEFAULT, "__asan_init"))
-        return PH_OK;
-    return ph__error_set(error, PH_E_BACKEND,
-                         "this Unicorn Engine is not one that pinhole knows: it translates code elsewhere");
 }
 
 bool ph__soft_buffer_full(struct ph__soft_vcpu *vcpu) {

@@ -7,7 +7,8 @@
  * where it was entered, as Unicorn itself does from the same places for a page fault in a fetch. The engine
  * is then good for nothing but uc_close.
  *
- * Where the plug-in cannot be opened in that way (AddressSanitizer refuses it), the process ends as before.
+ * Where the plug-in cannot be opened in that way (AddressSanitizer refuses it), or the program has linked
+ * libunicorn itself, the process ends as before.
  */
 #include <assert.h> /* __assert_fail */
 #include <dlfcn.h>

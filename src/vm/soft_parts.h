@@ -260,9 +260,8 @@ bool ph__soft_guard(uc_engine *engine, uint64_t gva, uint64_t end, uc_err *resul
  * PH_E_MEMORY. */
 ph_status ph__soft_buffer_reserve(ph_error *error);
 
-/* When the engine has been opened, or not: gives back what it has not taken. PH_E_BACKEND when it has taken
- * nothing. */
-ph_status ph__soft_buffer_find(struct ph__soft_vcpu *vcpu, ph_error *error);
+/* When the engine has been opened, or not: gives back what it has not taken. */
+void ph__soft_buffer_find(struct ph__soft_vcpu *vcpu);
 
 /* Whether there is as much translated code as an engine may have. Call when (buffer).blocks have run. */
 bool ph__soft_buffer_full(struct ph__soft_vcpu *vcpu);
