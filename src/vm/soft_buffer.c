@@ -9,8 +9,8 @@
  * for to execute, so the plug-in's own mmap64, which libunicorn finds first (soft_guard.c), hands it out. It
  * is set aside before the engine is opened, since Unicorn ends the process when there is none.
  *
- * Where libunicorn does not find it first (AddressSanitizer, or a program that links libunicorn itself), there
- * is no bound.
+ * Where libunicorn does not find it first (AddressSanitizer, or a program that links libunicorn itself),
+ * there is no bound.
  */
 #include <sys/mman.h>
 #include <sys/syscall.h>
